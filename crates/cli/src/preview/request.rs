@@ -1,0 +1,233 @@
+//! A request for a preview, as a line of JSON or as flags, and its answer.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use punctual_core::schedule::{
+    After, At, Bounds, Crons, DstPolicy, GapPolicy, Immediate, OnEvent, Pass, RepeatPolicy,
+    Trigger, ZonedCron, trigger_forms,
+};
+use punctual_core::time::{
+    Calendar, Cron, Dialect, Every, Slot, TimesOfDay, Timetable, UnknownZone, Zones,
+};
+use punctual_core::{Elapsed, ParseError, ScheduleId};
+use serde::Deserialize;
+
+/// The most slots that one request may ask for.
+pub(super) const COUNT_MAX: usize = 100_000;
+/// A schedule of which so many slots in a row are skipped is not searched further.
+const SKIPPED_IN_A_ROW_MAX: usize = 10_000;
+
+/// What to preview: one trigger form, its zone and policies, and the stretch of time.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Request {
+    /// One cron, in `zone`.
+    pub(super) cron: Option<String>,
+    /// Several crons, each with a zone of its own.
+    #[serde(default)]
+    pub(super) crons: Vec<ZonedCron>,
+    pub(super) dialect: Option<Dialect>,
+    #[serde(default)]
+    pub(super) times: Vec<String>,
+    pub(super) every: Option<String>,
+    /// Where `every` counts from; its rule decides when absent.
+    pub(super) anchor: Option<Timestamp>,
+    pub(super) at: Option<String>,
+    #[serde(default)]
+    pub(super) pass: Pass,
+    /// A delay from `from`.
+    pub(super) after: Option<String>,
+    #[serde(default)]
+    pub(super) immediate: bool,
+    pub(super) on_event: Option<String>,
+    pub(super) delay: Option<String>,
+    #[serde(default = "utc")]
+    pub(super) zone: String,
+    pub(super) from: Timestamp,
+    pub(super) until: Option<Timestamp>,
+    #[serde(default = "default_count")]
+    pub(super) count: usize,
+    #[serde(default)]
+    pub(super) gap: GapPolicy,
+    #[serde(default)]
+    pub(super) repeat: RepeatPolicy,
+    pub(super) start_at: Option<Timestamp>,
+    pub(super) end_at: Option<Timestamp>,
+    pub(super) max_runs: Option<u64>,
+    pub(super) jitter: Option<String>,
+    /// The schedule whose jitter is shown; it differs from schedule to schedule.
+    pub(super) schedule_id: Option<ScheduleId>,
+    pub(super) calendar: Option<Calendar>,
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+pub(super) fn default_count() -> usize {
+    10
+}
+
+/// The slots of a request, and what its trigger means.
+#[derive(Debug)]
+pub(super) struct Preview {
+    pub(super) description: String,
+    pub(super) trigger: Trigger,
+    pub(super) timetable: Timetable,
+    pub(super) slots: Vec<Slot>,
+}
+
+/// A request that cannot be answered. The text at fault, where there is one, is for the caret below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) message: String,
+    pub(super) position: usize,
+    pub(super) text: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn plain(message: impl Into<String>) -> Refusal {
+        Refusal { message: message.into(), position: 0, text: None }
+    }
+
+    pub(super) fn of(text: &str) -> impl Fn(ParseError) -> Refusal {
+        move |error| Refusal {
+            message: error.to_string(),
+            position: error.position,
+            text: Some(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    /// The message and, where one text is at fault, that text with a caret below the place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.text {
+            Some(text) if !text.is_empty() && !text.contains(char::is_control) => {
+                write!(f, "\n  {text}\n  {}^", " ".repeat(self.position))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<ParseError> for Refusal {
+    fn from(error: ParseError) -> Refusal {
+        Refusal { position: error.position, ..Refusal::plain(error.to_string()) }
+    }
+}
+
+impl From<UnknownZone> for Refusal {
+    fn from(error: UnknownZone) -> Refusal {
+        Refusal::plain(error.to_string())
+    }
+}
+
+impl Request {
+    pub(super) fn answer(&self, zones: &Zones) -> Result<Preview, Refusal> {
+        if COUNT_MAX < self.count {
+            return Err(Refusal::plain(format!(
+                "count: {} is out of range; use at most {COUNT_MAX}",
+                self.count
+            )));
+        }
+        let trigger = self.trigger(zones)?;
+        let dst = DstPolicy { gap: self.gap, repeat: self.repeat };
+        let bounds = Bounds::new(self.start_at, self.end_at, self.max_runs)?;
+        let mut timetable = Timetable::new(&trigger, &self.zone, dst, zones)?.with_bounds(bounds);
+        if let Some(calendar) = &self.calendar {
+            timetable = timetable.with_calendar(calendar, zones)?;
+        }
+        if let Some(jitter) = &self.jitter {
+            let max = Elapsed::parse(jitter).map_err(Refusal::of(jitter))?;
+            let schedule_id = self.schedule_id.unwrap_or(ScheduleId(Default::default()));
+            timetable = timetable.with_jitter(schedule_id, max);
+        }
+        let slots = self.slots(&timetable);
+        Ok(Preview {
+            description: trigger.describe(timetable.zone().name()),
+            trigger,
+            timetable,
+            slots,
+        })
+    }
+
+    fn slots(&self, timetable: &Timetable) -> Vec<Slot> {
+        // A schedule that is due at once is due at `from` itself.
+        let from = if self.immediate {
+            self.from - jiff::SignedDuration::from_nanos(1)
+        } else {
+            self.from
+        };
+        let runs_max = self.max_runs.map_or(self.count, |max| self.count.min(max as usize));
+        let mut slots = vec![];
+        let (mut runs, mut skipped_in_a_row) = (0, 0);
+        for slot in timetable.slots(from) {
+            let is_over = self.until.is_some_and(|until| until < slot.scheduled_at);
+            if runs == runs_max || is_over || SKIPPED_IN_A_ROW_MAX < skipped_in_a_row {
+                break;
+            }
+            if slot.skipped.is_some() {
+                skipped_in_a_row += 1;
+            } else {
+                (runs, skipped_in_a_row) = (runs + 1, 0);
+            }
+            slots.push(slot);
+        }
+        slots
+    }
+
+    fn trigger(&self, zones: &Zones) -> Result<Trigger, Refusal> {
+        let given = [
+            self.cron.is_some() || !self.crons.is_empty(),
+            !self.times.is_empty(),
+            self.every.is_some(),
+            self.at.is_some(),
+            self.after.is_some(),
+            self.immediate,
+            self.on_event.is_some(),
+        ];
+        if given.iter().filter(|given| **given).count() != 1 {
+            return Err(Refusal::plain(format!(
+                "trigger: give exactly one of {}",
+                trigger_forms()
+            )));
+        }
+        let zone = zones.get(&self.zone)?;
+        let duration = |text: &str| Elapsed::parse(text).map_err(Refusal::of(text));
+        if let Some(text) = &self.every {
+            let (interval, wrong) = (duration(text)?, Refusal::of(text));
+            let every = match self.anchor {
+                Some(anchor) => Every::from_anchor(interval, anchor),
+                None => Every::anchored(interval, &zone, self.from),
+            };
+            return Ok(Trigger::Every(every.map_err(wrong)?));
+        }
+        if let Some(text) = &self.at {
+            return Ok(Trigger::At(At::parse(text, &zone, self.pass).map_err(Refusal::of(text))?));
+        }
+        if let Some(text) = &self.after {
+            return Ok(Trigger::After(After { delay: duration(text)?, from: self.from }));
+        }
+        if self.immediate {
+            return Ok(Trigger::Immediate(Immediate { at: self.from }));
+        }
+        if let Some(event) = &self.on_event {
+            let delay = self.delay.as_deref().map_or(Ok(Elapsed::ZERO), duration)?;
+            return Ok(Trigger::OnEvent(OnEvent::new(event, delay).map_err(Refusal::of(event))?));
+        }
+        if !self.times.is_empty() {
+            return Ok(Trigger::Times(TimesOfDay::parse(&self.times)?));
+        }
+        let mut crons = self.crons.clone();
+        if let Some(text) = &self.cron {
+            let cron = Cron::parse(text, self.dialect).map_err(Refusal::of(text))?;
+            crons.insert(0, ZonedCron { cron, zone: None });
+        }
+        Ok(Trigger::Cron(Crons::new(crons)?))
+    }
+}

@@ -1,0 +1,139 @@
+//! A preview for people: a table, or rich JSON.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use punctual_core::run::SkipReason;
+use punctual_core::schedule::Trigger;
+use punctual_core::time::{Slot, Zones};
+use serde::Serialize;
+
+use super::request::Preview;
+
+/// What `--json` says of a slot.
+#[derive(Serialize)]
+struct SlotView {
+    key: String,
+    at: String,
+    due_at: String,
+    local: String,
+    zone: String,
+    offset: String,
+    fold: u8,
+    skipped: Option<SkipReason>,
+    note: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PreviewView {
+    description: String,
+    zone_data: String,
+    slots: Vec<SlotView>,
+    remarks: Vec<String>,
+}
+
+pub(super) fn json(preview: &Preview, zones: &Zones) -> anyhow::Result<String> {
+    let slots = rows(preview, zones)
+        .map(|(slot, note)| SlotView {
+            key: slot.key().to_string(),
+            at: slot.scheduled_at.to_string(),
+            due_at: slot.due_at.to_string(),
+            local: slot.nominal().to_string(),
+            zone: slot.zone().to_owned(),
+            offset: slot.offset.to_string(),
+            fold: slot.fold(),
+            skipped: slot.skipped,
+            note,
+        })
+        .collect();
+    let view = PreviewView {
+        description: preview.description.clone(),
+        zone_data: zones.version().to_owned(),
+        slots,
+        remarks: remarks(preview),
+    };
+    Ok(serde_json::to_string_pretty(&view)?)
+}
+
+pub(super) fn text(preview: &Preview, zones: &Zones) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let has_zones = preview.slots.iter().any(|slot| slot.zone() != preview.timetable.zone().name());
+    let has_jitter = preview.slots.iter().any(|slot| slot.due_at != slot.scheduled_at);
+    let mut header = vec!["LOCAL", "UTC", "OFFSET"];
+    header.extend(has_jitter.then_some("DUE (UTC)"));
+    header.extend(has_zones.then_some("ZONE"));
+    header.push("NOTE");
+    table.set_header(header);
+    for (slot, note) in rows(preview, zones) {
+        let local = slot.nominal();
+        let mut row = vec![
+            format!("{} {}", local.date().strftime("%a"), local.to_string().replace('T', " ")),
+            slot.scheduled_at.to_string(),
+            slot.offset.to_string(),
+        ];
+        row.extend(has_jitter.then(|| slot.due_at.to_string()));
+        row.extend(has_zones.then(|| slot.zone().to_owned()));
+        row.push(note.unwrap_or_default());
+        table.add_row(row);
+    }
+    let mut text = format!("{}\n", preview.description);
+    if preview.slots.is_empty() {
+        text += "\nnever\n";
+    } else {
+        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+        text += &format!("\n{}\n", lines.join("\n"));
+    }
+    for remark in remarks(preview) {
+        text += &format!("\n{remark}\n");
+    }
+    text
+}
+
+/// Each slot with a note where the clock, the calendar or a policy touches it.
+fn rows<'p>(
+    preview: &'p Preview,
+    zones: &'p Zones,
+) -> impl Iterator<Item = (&'p Slot, Option<String>)> {
+    let mut previous: Option<&Slot> = None;
+    preview.slots.iter().map(move |slot| {
+        let before = previous.replace(slot).filter(|before| before.zone() == slot.zone());
+        (slot, note(slot, before, zones))
+    })
+}
+
+fn note(slot: &Slot, before: Option<&Slot>, zones: &Zones) -> Option<String> {
+    let time = slot.nominal().time();
+    if slot.skipped == Some(SkipReason::DstGap) {
+        return Some(format!("skipped (dst_gap): the clock jumps over {time}"));
+    }
+    if let Some(reason) = slot.skipped {
+        return Some(format!("skipped ({reason})"));
+    }
+    if slot.is_in_gap {
+        return Some(format!("the clock jumps over {time}: runs at the end of the gap"));
+    }
+    if slot.is_second_pass {
+        return Some("second of two: the clock has gone back".to_owned());
+    }
+    if zones.get(slot.zone()).is_ok_and(|zone| zone.repeats_later(slot.scheduled_at)) {
+        return Some("first of two: the clock will go back".to_owned());
+    }
+    let changed = before.filter(|before| before.offset != slot.offset)?;
+    Some(format!("clock change: offset was {}", changed.offset))
+}
+
+fn remarks(preview: &Preview) -> Vec<String> {
+    let mut remarks = vec![];
+    if let Trigger::Every(_) = preview.trigger
+        && preview.slots.windows(2).any(|pair| pair[0].offset != pair[1].offset)
+    {
+        remarks.push(
+            "An interval is elapsed time, so the time on the clock moves when the clock changes. \
+             For fixed times on the clock use --time or --cron."
+                .to_owned(),
+        );
+    }
+    if let Trigger::OnEvent(_) = preview.trigger {
+        remarks.push("Events make its runs; time alone makes none.".to_owned());
+    }
+    remarks
+}

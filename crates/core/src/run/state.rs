@@ -1,0 +1,335 @@
+//! The life of a run: its states, what can happen to it, and the one function that decides.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{FailureCode, Outcome, SkipReason};
+use super::retry::RetryPolicy;
+use crate::{Elapsed, NodeId, RunId};
+
+/// The life of a run. `docs/lifecycle.md` draws it; [`RunState::on`] decides it.
+///
+/// "Ready" is not a state: it is a planned run, unblocked, whose `due_at` has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RunState {
+    /// Nobody's yet: a first start, a retry that is backing off, or a run that goes on after a wait.
+    Planned {
+        /// When it may be claimed.
+        due_at: Timestamp,
+        /// Whether it goes on after a wait: claiming it then is the same attempt.
+        resumes: bool,
+        /// What has been counted so far.
+        tally: Tally,
+    },
+    /// Taken by one node; nothing has happened yet.
+    Claimed {
+        /// The node that holds it.
+        owner: NodeId,
+        /// Whether it goes on after a wait.
+        resumes: bool,
+        /// What has been counted so far.
+        tally: Tally,
+    },
+    /// At work. Written before the work begins.
+    Running {
+        /// The node that holds it.
+        owner: NodeId,
+        /// What has been counted so far.
+        tally: Tally,
+    },
+    /// Nobody's, and not to be claimed, until something comes or `wait_until` is past.
+    Waiting {
+        /// What it waits for.
+        on: WaitFor,
+        /// When the wait is given up.
+        wait_until: Timestamp,
+        /// What has been counted so far.
+        tally: Tally,
+    },
+    /// Final. Only retention touches it again.
+    Finished {
+        /// How it ended.
+        outcome: Outcome,
+        /// What had been counted by then.
+        tally: Tally,
+    },
+}
+
+/// What is counted over the life of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    /// Tries so far, counted at the claim.
+    pub attempt: u32,
+    /// Raised by every claim; a write that names an older one changes nothing.
+    pub epoch: u64,
+    /// How often an owner was lost while the work ran.
+    pub losses: u32,
+}
+
+/// What a waiting run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitFor {
+    /// A person's approval.
+    Approval,
+    /// The target's call back.
+    Callback,
+    /// A child run.
+    Child,
+}
+
+/// What can happen to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEvent {
+    /// A node took it.
+    Claimed {
+        /// The node.
+        owner: NodeId,
+        /// When.
+        at: Timestamp,
+    },
+    /// The work begins.
+    Started,
+    /// It is answered without a try: by admission, or by a sweep over runs that were never claimed.
+    Skipped(SkipReason),
+    /// The node gives it back before the work began, with the attempt: it stops, or the run has to queue.
+    HandedBack {
+        /// When it may be claimed again.
+        due_at: Timestamp,
+    },
+    /// It has to wait, and leaves its node.
+    Waits {
+        /// For what.
+        on: WaitFor,
+        /// Until when at most.
+        wait_until: Timestamp,
+    },
+    /// What it waited for has come.
+    Resumed {
+        /// When.
+        at: Timestamp,
+    },
+    /// What it waited for has not come in time.
+    WaitExpired {
+        /// When.
+        at: Timestamp,
+    },
+    /// The work was done.
+    Succeeded,
+    /// The work was not done.
+    Failed {
+        /// When.
+        at: Timestamp,
+        /// Why.
+        code: FailureCode,
+        /// Whether another try may help.
+        is_retryable: bool,
+        /// How long the target asked us to stay away.
+        retry_after: Option<Elapsed>,
+    },
+    /// Its node is gone.
+    OwnerLost {
+        /// When that was established.
+        at: Timestamp,
+    },
+    /// It was called off.
+    Cancelled,
+}
+
+/// What the state machine needs to know of a run besides its state.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Which run: the jitter of its retries follows from it.
+    pub run: RunId,
+    /// When a failed try is followed by another.
+    pub retry: RetryPolicy,
+    /// What follows when a node is lost while the work runs.
+    pub after_loss: AfterLoss,
+}
+
+/// What follows when a node is lost while the work runs, and the work may have been done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterLoss {
+    /// Try again: at once the first time, then with backoff.
+    #[default]
+    Retry,
+    /// Risk nothing twice: the run ends as `unknown`.
+    Hold,
+}
+
+/// Something that cannot happen to a run in its state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a run that is {state} cannot be {event}")]
+pub struct IllegalTransition {
+    /// The state's name.
+    pub state: &'static str,
+    /// The event's name.
+    pub event: &'static str,
+}
+
+impl RunState {
+    /// A run that nobody has touched.
+    pub fn planned(due_at: Timestamp) -> RunState {
+        RunState::Planned { due_at, resumes: false, tally: Tally::default() }
+    }
+
+    /// The state after `event`, or the reason there is none.
+    pub fn on(&self, event: &RunEvent, rules: &Rules) -> Result<RunState, IllegalTransition> {
+        use {RunEvent as E, RunState as S};
+        Ok(match (*self, *event) {
+            (S::Planned { due_at, resumes, tally }, E::Claimed { owner, at }) if due_at <= at => {
+                // Going on after a wait is the same attempt, under a new epoch.
+                let attempt = tally.attempt + u32::from(!resumes);
+                S::Claimed {
+                    owner,
+                    resumes,
+                    tally: Tally { attempt, epoch: tally.epoch + 1, ..tally },
+                }
+            }
+            (S::Claimed { owner, tally, .. }, E::Started) => S::Running { owner, tally },
+            (S::Claimed { resumes, tally, .. }, E::HandedBack { due_at }) => {
+                // What the claim had counted is given back, and only that.
+                let attempt = tally.attempt - u32::from(!resumes);
+                S::Planned { due_at, resumes, tally: Tally { attempt, ..tally } }
+            }
+            (S::Claimed { tally, .. } | S::Running { tally, .. }, E::Waits { on, wait_until }) => {
+                S::Waiting { on, wait_until, tally }
+            }
+            (S::Waiting { tally, .. }, E::Resumed { at }) => {
+                S::Planned { due_at: at, resumes: true, tally }
+            }
+            (S::Waiting { on: WaitFor::Approval, tally, .. }, E::WaitExpired { .. }) => {
+                // Silence is a no.
+                S::Finished { outcome: Outcome::Cancelled, tally }
+            }
+            (S::Waiting { tally, .. }, E::WaitExpired { at }) => {
+                rules.after_failure(tally, at, FailureCode::WaitExpired, None)
+            }
+            (S::Running { tally, .. }, E::Succeeded) => {
+                S::Finished { outcome: Outcome::Succeeded, tally }
+            }
+            // The target's call back is the end of the work.
+            (S::Waiting { on: WaitFor::Callback, tally, .. }, E::Succeeded) => {
+                S::Finished { outcome: Outcome::Succeeded, tally }
+            }
+            (
+                S::Running { tally, .. } | S::Waiting { on: WaitFor::Callback, tally, .. },
+                E::Failed { at, code, is_retryable, retry_after },
+            ) => {
+                if is_retryable {
+                    rules.after_failure(tally, at, code, retry_after)
+                } else {
+                    S::Finished { outcome: Outcome::Failed(code), tally }
+                }
+            }
+            // Nothing was begun, but the claim stays counted: what kills its node each time must end.
+            (S::Claimed { tally, .. }, E::OwnerLost { at }) => rules.after_lost_claim(tally, at),
+            // The work may have been done: the policy says whether to risk it twice.
+            (S::Running { tally, .. }, E::OwnerLost { at }) => rules.after_lost_work(tally, at),
+            (S::Planned { tally, .. } | S::Claimed { tally, .. }, E::Skipped(reason)) => {
+                S::Finished { outcome: Outcome::Skipped(reason), tally }
+            }
+            (
+                S::Planned { tally, .. }
+                | S::Claimed { tally, .. }
+                | S::Running { tally, .. }
+                | S::Waiting { tally, .. },
+                E::Cancelled,
+            ) => S::Finished { outcome: Outcome::Cancelled, tally },
+            (state, event) => {
+                return Err(IllegalTransition { state: state.name(), event: event.name() });
+            }
+        })
+    }
+
+    /// Whether nothing can happen to the run any more.
+    pub fn is_final(&self) -> bool {
+        matches!(self, RunState::Finished { .. })
+    }
+
+    /// What has been counted so far.
+    pub fn tally(&self) -> Tally {
+        match self {
+            RunState::Planned { tally, .. }
+            | RunState::Claimed { tally, .. }
+            | RunState::Running { tally, .. }
+            | RunState::Waiting { tally, .. }
+            | RunState::Finished { tally, .. } => *tally,
+        }
+    }
+
+    /// The state's name in SQL, JSON and `docs/lifecycle.md`; a finished run is named by its outcome.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RunState::Planned { .. } => "planned",
+            RunState::Claimed { .. } => "claimed",
+            RunState::Running { .. } => "running",
+            RunState::Waiting { .. } => "waiting",
+            RunState::Finished { outcome, .. } => match outcome {
+                Outcome::Succeeded => "succeeded",
+                Outcome::Failed(_) => "failed",
+                Outcome::Unknown => "unknown",
+                Outcome::Cancelled => "cancelled",
+                Outcome::Skipped(_) => "skipped",
+            },
+        }
+    }
+}
+
+impl RunEvent {
+    /// The event's name in `docs/lifecycle.md`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RunEvent::Claimed { .. } => "claimed",
+            RunEvent::Started => "started",
+            RunEvent::Skipped(_) => "skipped",
+            RunEvent::HandedBack { .. } => "handed back",
+            RunEvent::Waits { .. } => "put to wait",
+            RunEvent::Resumed { .. } => "resumed",
+            RunEvent::WaitExpired { .. } => "expired",
+            RunEvent::Succeeded => "succeeded",
+            RunEvent::Failed { .. } => "failed",
+            RunEvent::OwnerLost { .. } => "lost",
+            RunEvent::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Rules {
+    fn after_failure(
+        &self,
+        tally: Tally,
+        at: Timestamp,
+        code: FailureCode,
+        retry_after: Option<Elapsed>,
+    ) -> RunState {
+        match self.retry.next(self.run, tally.attempt, retry_after) {
+            Some(rest) => RunState::Planned { due_at: later(at, rest), resumes: false, tally },
+            None => RunState::Finished { outcome: Outcome::Failed(code), tally },
+        }
+    }
+
+    fn after_lost_claim(&self, tally: Tally, at: Timestamp) -> RunState {
+        if self.retry.max_attempts <= tally.attempt {
+            return RunState::Finished { outcome: Outcome::Failed(FailureCode::OwnerLost), tally };
+        }
+        RunState::Planned { due_at: at, resumes: false, tally }
+    }
+
+    fn after_lost_work(&self, tally: Tally, at: Timestamp) -> RunState {
+        let tally = Tally { losses: tally.losses + 1, ..tally };
+        match self.after_loss {
+            AfterLoss::Hold => RunState::Finished { outcome: Outcome::Unknown, tally },
+            AfterLoss::Retry if tally.losses == 1 => self.after_lost_claim(tally, at),
+            AfterLoss::Retry => self.after_failure(tally, at, FailureCode::OwnerLost, None),
+        }
+    }
+}
+
+fn later(at: Timestamp, rest: Elapsed) -> Timestamp {
+    at.checked_add(rest.duration()).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,144 @@
+//! Policies: how a schedule behaves where time, load or failure leave a choice.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Elapsed;
+use crate::run::{AfterLoss, RetryPolicy};
+
+/// All policies of a schedule. The defaults are those of the executions face, which is the native one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    /// What happens to times of day when the clock changes.
+    pub dst: DstPolicy,
+    /// What happens to slots that an outage missed.
+    pub catch_up: CatchUp,
+    /// What happens when a run is due while another is at work.
+    pub overlap: Overlap,
+    /// How late a run may start.
+    pub max_delay: MaxDelay,
+    /// When a failed run is tried again.
+    pub retry: RetryPolicy,
+    /// What follows when a node is lost while the work runs.
+    pub after_loss: AfterLoss,
+    /// How long the work may run.
+    pub timeout: Elapsed,
+    /// From 1, the least urgent, to 10.
+    #[schemars(range(min = 1, max = 10))]
+    pub priority: u8,
+    /// How many runs of the schedule's agent may be at work when one of this schedule starts.
+    #[schemars(range(min = 1))]
+    pub max_concurrent: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            dst: DstPolicy::default(),
+            catch_up: CatchUp::default(),
+            overlap: Overlap::default(),
+            max_delay: MaxDelay::default(),
+            retry: RetryPolicy::default(),
+            after_loss: AfterLoss::default(),
+            timeout: Elapsed::from_seconds(600),
+            priority: 5,
+            max_concurrent: 1,
+        }
+    }
+}
+
+/// What happens to times of day when the clock changes. Rhythms (`*/5 * * * *`) and intervals follow elapsed time and need
+/// no policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DstPolicy {
+    /// What happens to a time that the clock jumps over.
+    pub gap: GapPolicy,
+    /// What happens to a time that the clock shows twice.
+    pub repeat: RepeatPolicy,
+}
+
+/// What happens to a time that the clock jumps over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GapPolicy {
+    /// The earliest in a gap of at most 3 hours runs at the end of the gap, unless that is a slot itself; the others are
+    /// skipped.
+    #[default]
+    After,
+    /// It is skipped.
+    Skip,
+}
+
+/// What happens to a time that the clock shows twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RepeatPolicy {
+    /// It runs the first time.
+    #[default]
+    Once,
+    /// It runs both times.
+    Both,
+}
+
+/// What happens to slots that an outage missed. What is not run is recorded as skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CatchUp {
+    /// Which of them run.
+    pub mode: CatchUpMode,
+    /// At most so many, the latest ones, under `all`.
+    pub max: u32,
+    /// Only those not older than this when the outage ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Elapsed>,
+}
+
+impl Default for CatchUp {
+    fn default() -> CatchUp {
+        CatchUp { mode: CatchUpMode::Latest, max: 100, window: None }
+    }
+}
+
+/// Which missed slots run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CatchUpMode {
+    /// None of them.
+    None,
+    /// The earliest.
+    First,
+    /// The latest.
+    Latest,
+    /// All of them, in order, each when the one before has started.
+    All,
+}
+
+/// What happens when a run is due while another of the schedule is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// Both run.
+    Allow,
+    /// The new one is skipped.
+    Skip,
+    /// The new one waits for the other to end.
+    #[default]
+    Queue,
+    /// The other is cancelled, then the new one runs.
+    Replace,
+}
+
+/// How late a run may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MaxDelay {
+    /// Until an hour after the local day has ended; then it is skipped as `day_ended`.
+    #[default]
+    Day,
+    /// So long after it was due; then it is skipped as `late`.
+    Duration(Elapsed),
+    /// However late.
+    None,
+}

@@ -1,0 +1,421 @@
+//! A timetable: a schedule's trigger, compiled into the pure function from time to slots.
+//!
+//! In: trigger, zone, policies, calendar, bounds, jitter. Out: [`Slot`]s, lazily, forwards and backwards.
+//! Invariant: every slot has one key and one instant, and comes out exactly once, also when it is skipped.
+//! Not here: how many runs are left and how far ahead to plan (`plan`).
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use super::calendar::Calendar;
+use super::elapsed::Elapsed;
+use super::interval::Every;
+use super::slot::Slot;
+use super::walk::{Backwards, Forwards, Hit, Pattern, Source};
+use super::zone::{UnknownZone, Zone, Zones, floor_second};
+use crate::ScheduleId;
+use crate::run::SkipReason;
+use crate::schedule::{At, Bounds, DstPolicy, GapPolicy, RepeatPolicy, Trigger};
+use crate::stable_hash::StableHash;
+
+/// Slots in a longer gap are all skipped: what was meant for a lost day is not meant for the next one.
+const GAP_MOVED_MAX: i64 = 3 * 3_600;
+
+/// The pure function from time to slots.
+#[derive(Debug, Clone)]
+pub struct Timetable {
+    zone: Zone,
+    rule: Rule,
+    gap: GapPolicy,
+    bounds: Bounds,
+    calendar: Option<(Calendar, Zone)>,
+    jitter: Option<Jitter>,
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    Civil(Box<[Source]>),
+    Every(Every),
+    Once(Timestamp),
+    /// Time alone makes no slots.
+    Never,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Jitter {
+    schedule: ScheduleId,
+    max: Elapsed,
+}
+
+impl Timetable {
+    /// Compiles a trigger. `zone` is the schedule's own: its days are the schedule's days.
+    pub fn new(
+        trigger: &Trigger,
+        zone: &str,
+        dst: DstPolicy,
+        zones: &Zones,
+    ) -> Result<Timetable, UnknownZone> {
+        let zone = zones.get(zone)?;
+        let source = |pattern: Pattern, zone: Zone| {
+            let repeats = !pattern.is_fixed() || dst.repeat == RepeatPolicy::Both;
+            Source { pattern, zone, repeats }
+        };
+        let rule = match trigger {
+            Trigger::Cron(crons) => {
+                let sources = crons.iter().map(|entry| {
+                    let zone =
+                        entry.zone.as_deref().map_or(Ok(zone.clone()), |name| zones.get(name))?;
+                    Ok(source(Pattern::Cron(entry.cron.clone()), zone))
+                });
+                Rule::Civil(sources.collect::<Result<_, UnknownZone>>()?)
+            }
+            Trigger::Times(times) => {
+                Rule::Civil([source(Pattern::Times(times.clone()), zone.clone())].into())
+            }
+            Trigger::Every(every) => Rule::Every(*every),
+            Trigger::At(At(at)) => Rule::Once(*at),
+            Trigger::After(after) => after.instant().map_or(Rule::Never, Rule::Once),
+            Trigger::Immediate(immediate) => Rule::Once(immediate.at),
+            Trigger::OnEvent(_) => Rule::Never,
+        };
+        Ok(Timetable {
+            zone,
+            rule,
+            gap: dst.gap,
+            bounds: Bounds::default(),
+            calendar: None,
+            jitter: None,
+        })
+    }
+
+    /// The same within bounds. How many runs are left is not a matter of time: `max_runs` is for planning.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Bounds) -> Timetable {
+        Timetable { bounds, ..self }
+    }
+
+    /// The same, open only when a calendar is.
+    pub fn with_calendar(
+        self,
+        calendar: &Calendar,
+        zones: &Zones,
+    ) -> Result<Timetable, UnknownZone> {
+        let zone = zones.get(calendar.zone())?;
+        Ok(Timetable { calendar: Some((calendar.clone(), zone)), ..self })
+    }
+
+    /// The same, each run due up to `max` later: by how much follows from schedule and slot alone.
+    #[must_use]
+    pub fn with_jitter(self, schedule: ScheduleId, max: Elapsed) -> Timetable {
+        Timetable { jitter: (!max.is_zero()).then_some(Jitter { schedule, max }), ..self }
+    }
+
+    /// The schedule's own zone.
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// The slots scheduled behind an instant, in order.
+    pub fn slots(&self, after: Timestamp) -> Slots<'_> {
+        let after = match self.bounds.start_at() {
+            Some(start_at) => after.max(just_before(start_at)),
+            None => after,
+        };
+        let ahead = match &self.rule {
+            Rule::Civil(sources) => {
+                Ahead::Civil(Merge::new(sources, |source| source.after(floor_second(after))))
+            }
+            Rule::Every(every) => Ahead::Every { every, after },
+            Rule::Once(at) => Ahead::Once((after < *at).then_some(*at)),
+            Rule::Never => Ahead::Once(None),
+        };
+        Slots { timetable: self, ahead }
+    }
+
+    /// The slots scheduled before an instant, latest first.
+    pub fn before(&self, before: Timestamp) -> SlotsBefore<'_> {
+        let before = match self.bounds.end_at() {
+            Some(end_at) => before.min(just_after(end_at)),
+            None => before,
+        };
+        // The first whole second that is not before the instant.
+        let second = floor_second(before) + i64::from(before.subsec_nanosecond() != 0);
+        let behind = match &self.rule {
+            Rule::Civil(sources) => {
+                Behind::Civil(Merge::new(sources, |source| source.before(second)))
+            }
+            Rule::Every(every) => Behind::Every { every, before },
+            Rule::Once(at) => Behind::Once((*at < before).then_some(*at)),
+            Rule::Never => Behind::Once(None),
+        };
+        SlotsBefore { timetable: self, behind }
+    }
+
+    /// The slots of a local day of the schedule's zone, skipped ones included.
+    pub fn day_plan(&self, date: Date) -> Vec<Slot> {
+        self.day_slots(date).collect()
+    }
+
+    /// How many runs a local day has.
+    pub fn count_on(&self, date: Date) -> usize {
+        self.day_slots(date).filter(|slot| slot.skipped.is_none()).count()
+    }
+
+    fn day_slots(&self, date: Date) -> impl Iterator<Item = Slot> {
+        let end = self.zone.day_end(date);
+        self.slots(just_before(self.zone.day_start(date)))
+            .take_while(move |slot| slot.scheduled_at < end)
+    }
+
+    /// What becomes of the hit of source `index`: a slot, or nothing where another source's slot stands for it.
+    fn resolve(&self, sources: &[Source], index: usize, hit: &Hit) -> Option<Slot> {
+        let source = &sources[index];
+        let skipped = match hit.gap {
+            0 => None,
+            _ => match self.resolve_gap(sources, index, hit) {
+                GapAnswer::Runs => None,
+                GapAnswer::Skipped => Some(SkipReason::DstGap),
+                GapAnswer::SameAsAnother => return None,
+            },
+        };
+        Slot::civil(hit, &source.zone, skipped)
+    }
+
+    /// Which of the hits in a gap runs: the earliest, unless the end of the gap is itself a slot.
+    fn resolve_gap(&self, sources: &[Source], index: usize, hit: &Hit) -> GapAnswer {
+        let ends_at = hit.second;
+        if self.gap == GapPolicy::Skip
+            || GAP_MOVED_MAX < hit.gap
+            || sources.iter().any(|source| source.hits(ends_at))
+        {
+            return GapAnswer::Skipped;
+        }
+        if Some((hit.local, index)) != first_in_gap(sources, &sources[index].zone, ends_at) {
+            return GapAnswer::Skipped;
+        }
+        // Gaps of several zones may end at one instant: that is one slot, the first listed.
+        let other_is_first = sources[..index].iter().any(|other| {
+            first_in_gap(sources, &other.zone, ends_at).is_some_and(|(_, winner)| winner < index)
+        });
+        if other_is_first { GapAnswer::SameAsAnother } else { GapAnswer::Runs }
+    }
+
+    /// Calendar, bounds and jitter: what is the same for every kind of trigger.
+    fn finish(&self, mut slot: Slot) -> Slot {
+        if let Some((calendar, zone)) = &self.calendar
+            && slot.skipped.is_none()
+        {
+            let second = floor_second(slot.scheduled_at);
+            if !calendar.is_open(second + i64::from(zone.segment(second).offset)) {
+                slot.skipped = Some(SkipReason::Calendar);
+            }
+        }
+        if let Some(jitter) = self.jitter
+            && slot.skipped.is_none()
+        {
+            slot.due_at = self.jittered(&slot, jitter);
+        }
+        slot
+    }
+
+    fn jittered(&self, slot: &Slot, jitter: Jitter) -> Timestamp {
+        let at = slot.scheduled_at;
+        let hash = StableHash::new()
+            .bytes(jitter.schedule.0.as_bytes())
+            .bytes(slot.key().as_str().as_bytes());
+        let plain = Timetable { jitter: None, ..self.clone() };
+        let next = plain.slots(at).next().map(|next| next.scheduled_at);
+        // Strictly before the next slot, and not behind the end.
+        let room = next.map_or(i64::MAX, |next| next.duration_since(at).as_millis() as i64 - 1);
+        let room = self
+            .bounds
+            .end_at()
+            .map_or(room, |end| room.min(end.duration_since(at).as_millis() as i64));
+        let max = jitter.max.milliseconds().min(room).max(0);
+        let delay =
+            jiff::SignedDuration::from_millis((hash.finish() % (max.unsigned_abs() + 1)) as i64);
+        at.checked_add(delay).unwrap_or(at)
+    }
+}
+
+enum GapAnswer {
+    Runs,
+    Skipped,
+    /// Another slot of the schedule stands at the same instant and is listed first.
+    SameAsAnother,
+}
+
+/// The earliest local time that any source of a zone loses in the gap that ends at an instant, with the source.
+fn first_in_gap(sources: &[Source], zone: &Zone, ends_at: i64) -> Option<(i64, usize)> {
+    let segment = zone.segment(ends_at);
+    let is_moved = segment.start == ends_at && (1..=GAP_MOVED_MAX).contains(&segment.gap_before());
+    let lost = |source: &Source| {
+        let local = source.pattern.next(segment.repeated_until())?;
+        (source.zone == *zone && source.pattern.is_fixed() && local < segment.local_start())
+            .then_some(local)
+    };
+    let candidates =
+        sources.iter().enumerate().filter_map(|(index, source)| Some((lost(source)?, index)));
+    candidates.min().filter(|_| is_moved)
+}
+
+/// The slots behind an instant, in order. Allocates once if the trigger has several crons, never per slot.
+#[derive(Debug)]
+pub struct Slots<'t> {
+    timetable: &'t Timetable,
+    ahead: Ahead<'t>,
+}
+
+#[derive(Debug)]
+enum Ahead<'t> {
+    Civil(Merge<'t, Forwards<'t>>),
+    Every { every: &'t Every, after: Timestamp },
+    Once(Option<Timestamp>),
+}
+
+impl Iterator for Slots<'_> {
+    type Item = Slot;
+
+    fn next(&mut self) -> Option<Slot> {
+        let timetable = self.timetable;
+        let slot = match &mut self.ahead {
+            Ahead::Civil(hits) => loop {
+                let (index, hit) = hits.next(order_forwards)?;
+                if let Some(slot) = timetable.resolve(hits.sources, index, &hit) {
+                    break slot;
+                }
+            },
+            Ahead::Every { every, after } => {
+                *after = every.next(*after)?;
+                Slot::at_instant(*after, &timetable.zone)?
+            }
+            Ahead::Once(at) => Slot::at_instant(at.take()?, &timetable.zone)?,
+        };
+        if timetable.bounds.is_behind(slot.scheduled_at) {
+            return None;
+        }
+        Some(timetable.finish(slot))
+    }
+}
+
+/// The slots before an instant, latest first.
+#[derive(Debug)]
+pub struct SlotsBefore<'t> {
+    timetable: &'t Timetable,
+    behind: Behind<'t>,
+}
+
+#[derive(Debug)]
+enum Behind<'t> {
+    Civil(Merge<'t, Backwards<'t>>),
+    Every { every: &'t Every, before: Timestamp },
+    Once(Option<Timestamp>),
+}
+
+impl Iterator for SlotsBefore<'_> {
+    type Item = Slot;
+
+    fn next(&mut self) -> Option<Slot> {
+        let timetable = self.timetable;
+        let slot = match &mut self.behind {
+            Behind::Civil(hits) => loop {
+                let (index, hit) = hits.next(order_backwards)?;
+                if let Some(slot) = timetable.resolve(hits.sources, index, &hit) {
+                    break slot;
+                }
+            },
+            Behind::Every { every, before } => {
+                *before = every.previous(*before)?;
+                Slot::at_instant(*before, &timetable.zone)?
+            }
+            Behind::Once(at) => Slot::at_instant(at.take()?, &timetable.zone)?,
+        };
+        if timetable.bounds.is_before(slot.scheduled_at) {
+            return None;
+        }
+        Some(timetable.finish(slot))
+    }
+}
+
+/// The hits of all sources in one order; of hits that are one slot, only the first listed.
+#[derive(Debug)]
+struct Merge<'t, W> {
+    sources: &'t [Source],
+    walks: Walks<W>,
+}
+
+#[derive(Debug)]
+enum Walks<W> {
+    /// By far the most common trigger: nothing to merge.
+    One(W),
+    /// Each walk with the hit that it offers next.
+    Many(Vec<(W, Option<Hit>)>),
+}
+
+impl<'t, W: Iterator<Item = Hit>> Merge<'t, W> {
+    fn new(sources: &'t [Source], start: impl Fn(&'t Source) -> W) -> Merge<'t, W> {
+        let walks = match sources {
+            [source] => Walks::One(start(source)),
+            sources => Walks::Many(
+                sources
+                    .iter()
+                    .map(|source| {
+                        let mut walk = start(source);
+                        let hit = walk.next();
+                        (walk, hit)
+                    })
+                    .collect(),
+            ),
+        };
+        Merge { sources, walks }
+    }
+
+    fn next(&mut self, order: impl Fn(usize, &Hit) -> HitOrder) -> Option<(usize, Hit)> {
+        let walks = match &mut self.walks {
+            Walks::One(walk) => return Some((0, walk.next()?)),
+            Walks::Many(walks) => walks,
+        };
+        let offered =
+            walks.iter().enumerate().filter_map(|(index, (_, hit))| Some((index, (*hit)?)));
+        let (first, hit) = offered.min_by_key(|(index, hit)| order(*index, hit))?;
+        let zone = &self.sources[first].zone;
+        for (index, (walk, offered)) in walks.iter_mut().enumerate() {
+            let is_same = offered.is_some_and(|other| {
+                let same_lost_time = other.local == hit.local && self.sources[index].zone == *zone;
+                other.second == hit.second
+                    && (other.gap == 0) == (hit.gap == 0)
+                    && (hit.gap == 0 || same_lost_time)
+            });
+            if is_same {
+                *offered = walk.next();
+            }
+        }
+        Some((first, hit))
+    }
+}
+
+/// The place of a hit among those of other sources: smaller comes first.
+type HitOrder = (i64, bool, i64, usize);
+
+/// By instant; at one instant the lost times before the clock's own, by local time, then as listed.
+fn order_forwards(index: usize, hit: &Hit) -> HitOrder {
+    if hit.gap == 0 { (hit.second, true, 0, index) } else { (hit.second, false, hit.local, index) }
+}
+
+/// The reverse, but of hits that are one slot still the first listed.
+fn order_backwards(index: usize, hit: &Hit) -> HitOrder {
+    if hit.gap == 0 {
+        (-hit.second, false, 0, index)
+    } else {
+        (-hit.second, true, -hit.local, index)
+    }
+}
+
+/// The instant before, as fine as instants get.
+pub(crate) fn just_before(at: Timestamp) -> Timestamp {
+    at.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
+}
+
+fn just_after(at: Timestamp) -> Timestamp {
+    at.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,107 @@
+//! What each command does.
+
+use anyhow::bail;
+
+use crate::shell::{answers, command, root, run};
+
+/// Everything that must hold before a change lands.
+pub(crate) fn test() -> anyhow::Result<()> {
+    run(&mut command("cargo", &["fmt", "--all", "--check"]))?;
+    run(&mut command(
+        "cargo",
+        &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
+    ))?;
+    run(command(
+        "cargo",
+        &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"],
+    )
+    .env("RUSTDOCFLAGS", "--deny warnings"))?;
+    if answers("cargo", &["nextest", "--version"]) {
+        run(&mut command("cargo", &["nextest", "run", "--workspace", "--locked"]))?;
+    } else {
+        // nextest only makes it faster: a machine with nothing but Rust runs the same tests.
+        run(&mut command("cargo", &["test", "--workspace", "--all-targets", "--locked"]))?;
+    }
+    run(&mut command("cargo", &["test", "--workspace", "--doc", "--locked"]))?;
+    if answers("cargo", &["deny", "--version"]) {
+        // The advisory database is not part of it: it has to be fetched, and tests work offline.
+        run(&mut command("cargo", &["deny", "--offline", "check", "bans", "licenses", "sources"]))?;
+    } else {
+        println!("\ncargo-deny is not installed: licences and duplicates are not checked here");
+    }
+    Ok(())
+}
+
+/// The sweep that is too long for every change.
+pub(crate) fn oracle() -> anyhow::Result<()> {
+    let args = [
+        "test",
+        "--release",
+        "--locked",
+        "-p",
+        "punctual-core",
+        "--test",
+        "oracle",
+        "--",
+        "--nocapture",
+    ];
+    run(command("cargo", &args).env("PUNCTUAL_ORACLE", "full"))
+}
+
+/// Coverage-guided fuzzing of the parsers, over the kept corpus.
+pub(crate) fn fuzz(args: &[&str]) -> anyhow::Result<()> {
+    let (mut target, mut seconds) = (None, "60");
+    let mut rest = args;
+    loop {
+        match rest {
+            [] => break,
+            ["--seconds", number, more @ ..] => (seconds, rest) = (number, more),
+            [name, more @ ..] if !name.starts_with('-') => (target, rest) = (Some(*name), more),
+            [unknown, ..] => {
+                bail!("unknown option {unknown}; use cargo xtask fuzz [TARGET] [--seconds N]")
+            }
+        }
+    }
+    if !answers("cargo", &["+nightly", "--version"]) {
+        bail!("fuzzing needs a nightly toolchain: rustup toolchain install nightly");
+    }
+    if !answers("cargo", &["fuzz", "--version"]) {
+        run(&mut command("cargo", &["install", "--locked", "cargo-fuzz"]))?;
+    }
+    let folder = root().join("crates/core/fuzz");
+    let mut targets: Vec<String> = std::fs::read_dir(folder.join("fuzz_targets"))?
+        .filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_str()?.to_owned()))
+        .collect();
+    targets.sort();
+    if let Some(target) = target {
+        if !targets.iter().any(|known| known == target) {
+            bail!("there is no fuzz target {target}; there are {}", targets.join(", "));
+        }
+        targets = vec![target.to_owned()];
+    }
+    for target in targets {
+        // What the fuzzer finds goes to a scratch corpus; what is worth keeping is copied to `corpus/` by hand.
+        let (found, kept) = (format!("target/corpus/{target}"), format!("corpus/{target}"));
+        std::fs::create_dir_all(folder.join(&found))?;
+        let limit = format!("-max_total_time={seconds}");
+        let fuzz = [
+            "+nightly",
+            "fuzz",
+            "run",
+            &target,
+            &found,
+            &kept,
+            "--",
+            &limit,
+            "-timeout=5",
+            "-max_len=2048",
+        ];
+        run(command("cargo", &fuzz).current_dir(&folder))?;
+    }
+    Ok(())
+}
+
+/// The speed tables.
+pub(crate) fn bench() -> anyhow::Result<()> {
+    run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-core"]))
+}

@@ -1,5 +1,7 @@
 //! When a failed run is tried again.
 
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +13,7 @@ use crate::{Elapsed, RunId};
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {
     /// Tries in all, the first included; counted when a run is claimed, never when it fails.
-    #[schemars(range(min = 1))]
-    pub max_attempts: u32,
+    pub max_attempts: NonZeroU32,
     /// How the rest grows from try to try.
     pub backoff: Backoff,
     /// The rest before the second try.
@@ -39,7 +40,7 @@ impl RetryPolicy {
     /// `retry_after` is what the target asked for; it is honoured even where it is longer than `delay_max`. The jitter is
     /// always added, never taken away, and follows from run and attempt alone.
     pub fn next(&self, run: RunId, attempt: u32, retry_after: Option<Elapsed>) -> Option<Elapsed> {
-        if self.max_attempts <= attempt {
+        if self.max_attempts.get() <= attempt {
             return None;
         }
         let doublings = match self.backoff {
@@ -63,7 +64,7 @@ impl Default for RetryPolicy {
     /// The executions face: three tries, a minute apart.
     fn default() -> RetryPolicy {
         RetryPolicy {
-            max_attempts: 3,
+            max_attempts: NonZeroU32::new(3).expect("3 is not 0"),
             backoff: Backoff::Fixed,
             delay: Elapsed::from_seconds(60),
             delay_max: Elapsed::from_seconds(3_600),
@@ -87,7 +88,7 @@ mod tests {
             [1, 2, 3, 4].map(|attempt| seconds(&policy, attempt)),
             [Some(60), Some(60), None, None]
         );
-        let once = RetryPolicy { max_attempts: 1, ..policy };
+        let once = RetryPolicy { max_attempts: NonZeroU32::MIN, ..policy };
         assert_eq!(seconds(&once, 1), None);
     }
 

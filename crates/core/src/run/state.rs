@@ -314,7 +314,7 @@ impl Rules {
     }
 
     fn after_lost_claim(&self, tally: Tally, at: Timestamp) -> RunState {
-        if self.retry.max_attempts <= tally.attempt {
+        if self.retry.max_attempts.get() <= tally.attempt {
             return RunState::Finished { outcome: Outcome::Failed(FailureCode::OwnerLost), tally };
         }
         RunState::Planned { due_at: at, resumes: false, tally }

@@ -1,11 +1,143 @@
 //! Schedule: a rule that produces times, and what it says about carrying them out.
 
 mod bounds;
+mod cursor;
 mod policy;
+mod state;
 mod trigger;
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+
 pub use bounds::Bounds;
+pub use cursor::Cursor;
 pub use policy::{
-    CatchUp, CatchUpMode, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, RepeatPolicy,
+    CatchUp, CatchUpMode, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy,
 };
+pub use state::{EndReason, Pause, PauseKind, ScheduleState};
 pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron, trigger_forms};
+
+use crate::time::{Calendar, Timetable, UnknownZone, Zones, just_before};
+use crate::{Elapsed, ScheduleId};
+
+/// A schedule: when, what, how, until when, and how far it has come.
+///
+/// Its JSON is strict: an unknown field is an error. [`Schedule::json_schema`] describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// Its id.
+    pub id: ScheduleId,
+    /// Raised by every edit. A slot belongs to the version in force when it was planned.
+    pub version: u64,
+    /// Its name, unique in its project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The project that it belongs to; none is everybody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// What is to be done.
+    pub work: Work,
+    /// What makes it fire.
+    pub trigger: Trigger,
+    /// The IANA name of its zone: its days are that zone's days.
+    pub zone: String,
+    /// The calendar outside of which its slots are skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<String>,
+    /// From when, until when, how often.
+    #[serde(default)]
+    pub bounds: Bounds,
+    /// Each run is due up to so much later, by schedule and slot.
+    #[serde(default, skip_serializing_if = "Elapsed::is_zero_ref")]
+    pub jitter: Elapsed,
+    /// How it behaves where time, load or failure leave a choice.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Whether it produces runs.
+    #[serde(default)]
+    pub state: ScheduleState,
+    /// How far its slots are answered.
+    pub cursor: Cursor,
+    /// How many of its runs have started, each counted once.
+    #[serde(default)]
+    pub runs_started: u64,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Work {
+    /// An agent of the operator's configuration, with what it is told.
+    Agent {
+        /// The agent's name in the configuration.
+        agent: String,
+        /// What it is asked to do.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        prompt: String,
+        /// What it is given.
+        #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+        inputs: serde_json::Map<String, serde_json::Value>,
+    },
+}
+
+/// A schedule that names a zone or a calendar which does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// The zone is not in the zone data.
+    #[error(transparent)]
+    UnknownZone(#[from] UnknownZone),
+    /// The calendar has not been defined.
+    #[error("calendar: {0:?} does not exist; define it, or use one of those that do")]
+    UnknownCalendar(String),
+}
+
+impl Schedule {
+    /// Compiles trigger, zone, policies, calendar, bounds and jitter into the function from time to slots.
+    pub fn timetable(
+        &self,
+        zones: &Zones,
+        calendars: &BTreeMap<String, Calendar>,
+    ) -> Result<Timetable, CompileError> {
+        let timetable = Timetable::new(&self.trigger, &self.zone, self.policy.dst, zones)?
+            .with_bounds(self.bounds)
+            .with_jitter(self.id, self.jitter);
+        let Some(name) = &self.calendar else { return Ok(timetable) };
+        let calendar =
+            calendars.get(name).ok_or_else(|| CompileError::UnknownCalendar(name.clone()))?;
+        Ok(timetable.with_calendar(calendar, zones)?)
+    }
+
+    /// The cursor of a schedule with this trigger that is created, edited or resumed at an instant.
+    ///
+    /// What is due at once is due at that very instant; everything else lies behind it.
+    pub fn cursor_from(trigger: &Trigger, at: Timestamp) -> Cursor {
+        match trigger {
+            Trigger::Immediate(_) => Cursor::starting(just_before(at)),
+            _ => Cursor::starting(at),
+        }
+    }
+
+    /// How many more runs may be planned when `waiting` ones are planned but not started.
+    pub(crate) fn runs_left(&self, waiting: usize) -> usize {
+        match self.bounds.max_runs() {
+            None => usize::MAX,
+            Some(max) => {
+                max.saturating_sub(self.runs_started).saturating_sub(waiting as u64) as usize
+            }
+        }
+    }
+
+    /// Whether it produces runs.
+    pub fn is_active(&self) -> bool {
+        self.state == ScheduleState::Active
+    }
+
+    /// The JSON Schema of a schedule, generated from the types.
+    pub fn json_schema() -> Schema {
+        schemars::schema_for!(Schedule)
+    }
+}

@@ -1,10 +1,12 @@
 //! Policies: how a schedule behaves where time, load or failure leave a choice.
 
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Elapsed;
 use crate::run::{AfterLoss, RetryPolicy};
+use crate::{Elapsed, ParseError};
 
 /// All policies of a schedule. The defaults are those of the executions face, which is the native one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,12 +26,10 @@ pub struct Policy {
     pub after_loss: AfterLoss,
     /// How long the work may run.
     pub timeout: Elapsed,
-    /// From 1, the least urgent, to 10.
-    #[schemars(range(min = 1, max = 10))]
-    pub priority: u8,
-    /// How many runs of the schedule's agent may be at work when one of this schedule starts.
-    #[schemars(range(min = 1))]
-    pub max_concurrent: u32,
+    /// How urgent its runs are.
+    pub priority: Priority,
+    /// How many runs of the schedule's agent may be at work, the starting one included.
+    pub max_concurrent: NonZeroU32,
 }
 
 impl Default for Policy {
@@ -42,9 +42,60 @@ impl Default for Policy {
             retry: RetryPolicy::default(),
             after_loss: AfterLoss::default(),
             timeout: Elapsed::from_seconds(600),
-            priority: 5,
-            max_concurrent: 1,
+            priority: Priority::default(),
+            max_concurrent: NonZeroU32::MIN,
         }
+    }
+}
+
+/// How urgent a run is: from 1, the least, to 10.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Priority(#[schemars(range(min = 1, max = 10))] u8);
+
+impl Priority {
+    /// What a person asks for comes before what a clock asks for.
+    pub const MANUAL: Priority = Priority(8);
+
+    /// Checks that it is 1 to 10.
+    pub fn new(priority: u8) -> Result<Priority, ParseError> {
+        if (1..=10).contains(&priority) {
+            return Ok(Priority(priority));
+        }
+        Err(ParseError::at_byte(
+            "",
+            0,
+            "priority",
+            format!("{priority} is out of range"),
+            "use 1 to 10",
+        ))
+    }
+
+    /// The number.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Priority {
+        Priority(5)
+    }
+}
+
+impl TryFrom<u8> for Priority {
+    type Error = ParseError;
+
+    fn try_from(priority: u8) -> Result<Priority, ParseError> {
+        Priority::new(priority)
+    }
+}
+
+impl From<Priority> for u8 {
+    fn from(priority: Priority) -> u8 {
+        priority.0
     }
 }
 

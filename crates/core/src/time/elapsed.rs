@@ -137,6 +137,11 @@ impl Elapsed {
         self.milliseconds == 0
     }
 
+    /// [`Elapsed::is_zero`] as serde wants it.
+    pub(crate) fn is_zero_ref(&self) -> bool {
+        self.is_zero()
+    }
+
     /// As jiff's duration, for arithmetic on instants.
     pub fn duration(self) -> SignedDuration {
         SignedDuration::from_millis(self.milliseconds)

@@ -9,7 +9,7 @@ use jiff::tz::Offset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::civil::datetime_of;
+use super::civil::{datetime_of, local_of};
 use super::walk::Hit;
 use super::zone::{Zone, floor_second, instant};
 use crate::run::SkipReason;
@@ -135,6 +135,17 @@ impl SlotKey {
         &self.0
     }
 
+    /// What a key of a slot names; `None` for events and manual runs, which no slot stands for.
+    pub(crate) fn named(&self) -> Option<Named<'_>> {
+        if let Some(second) = self.0.strip_prefix("i:") {
+            return Some(Named::Instant(second.parse().ok()?));
+        }
+        let (nominal, rest) = self.0.split_once('/')?;
+        let (fold, zone) = rest.split_once('@')?;
+        let local = local_of(nominal.parse().ok()?);
+        Some(Named::Local { local, is_second_pass: fold == "1", zone })
+    }
+
     /// Whether the run was asked for by a person.
     pub fn is_manual(&self) -> bool {
         self.0.starts_with("m:")
@@ -144,6 +155,14 @@ impl SlotKey {
     pub fn is_event(&self) -> bool {
         self.0.starts_with("e:")
     }
+}
+
+/// What the key of a slot names.
+pub(crate) enum Named<'k> {
+    /// A second of UTC.
+    Instant(i64),
+    /// What a clock shows.
+    Local { local: i64, is_second_pass: bool, zone: &'k str },
 }
 
 impl fmt::Display for SlotKey {

@@ -10,9 +10,9 @@ use jiff::civil::Date;
 use super::calendar::Calendar;
 use super::elapsed::Elapsed;
 use super::interval::Every;
-use super::slot::Slot;
+use super::slot::{Named, Slot, SlotKey};
 use super::walk::{Backwards, Forwards, Hit, Pattern, Source};
-use super::zone::{UnknownZone, Zone, Zones, floor_second};
+use super::zone::{UnknownZone, Zone, Zones, floor_second, instant};
 use crate::ScheduleId;
 use crate::run::SkipReason;
 use crate::schedule::{At, Bounds, DstPolicy, GapPolicy, RepeatPolicy, Trigger};
@@ -149,6 +149,26 @@ impl Timetable {
             Rule::Never => Behind::Once(None),
         };
         SlotsBefore { timetable: self, behind }
+    }
+
+    /// The slot of a key, if it is one of this timetable's. Zone data may have moved it since the key was made.
+    pub fn slot(&self, key: &SlotKey) -> Option<Slot> {
+        let second = match (key.named()?, &self.rule) {
+            (Named::Instant(second), _) => second,
+            (Named::Local { local, is_second_pass, zone }, Rule::Civil(sources)) => {
+                let zone =
+                    sources.iter().map(|source| &source.zone).find(|known| known.name() == zone)?;
+                let first = zone.segment_reaching(local);
+                let segment = if is_second_pass { zone.segment_after(&first)? } else { first };
+                // A time in a gap is scheduled at its end, where the segment starts.
+                (local - i64::from(segment.offset)).max(segment.start)
+            }
+            (Named::Local { .. }, _) => return None,
+        };
+        let at = instant(second)?;
+        self.slots(just_before(at))
+            .take_while(|slot| floor_second(slot.scheduled_at) <= second)
+            .find(|slot| slot.key() == *key)
     }
 
     /// The slots of a local day of the schedule's zone, skipped ones included.

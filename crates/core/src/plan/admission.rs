@@ -1,0 +1,138 @@
+//! Admission: may a claimed run start?
+
+use jiff::Timestamp;
+
+use super::day::day_ended_at;
+use crate::RunId;
+use crate::run::SkipReason;
+use crate::schedule::{MaxDelay, Overlap, PauseKind};
+use crate::time::{SlotKey, Zone};
+
+/// A claimed run, as admission sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The run.
+    pub id: RunId,
+    /// The key of its slot, event or manual trigger.
+    pub key: SlotKey,
+    /// When its slot was scheduled.
+    pub scheduled_at: Timestamp,
+    /// When it became due.
+    pub due_at: Timestamp,
+    /// Which try this is; 1 is the first.
+    pub attempt: u32,
+    /// Whether it goes on after a wait.
+    pub resumes: bool,
+    /// Whether a node has looked at it before and sent it back to queue.
+    pub was_offered: bool,
+}
+
+/// What is true of the world when a run is admitted.
+#[derive(Debug, Clone)]
+pub struct Facts<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The zone of the schedule: its day is the run's day.
+    pub zone: &'a Zone,
+    /// Whether the schedule is paused, and how.
+    pub pause: Option<PauseKind>,
+    /// Whether any live node has the agent, or had it a moment ago.
+    pub agent_exists: bool,
+    /// How late the run may start.
+    pub max_delay: MaxDelay,
+    /// The schedule's condition, if it has one. Null counts as false.
+    pub condition: Option<bool>,
+    /// What happens when another run of the schedule is at work.
+    pub overlap: Overlap,
+    /// Whether another run of the schedule is claimed, running or waiting.
+    pub is_busy: bool,
+    /// Whether there is money left for it.
+    pub has_budget: bool,
+    /// What the risk gate says.
+    pub approval: Approval,
+}
+
+/// What the risk gate says of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Approval {
+    /// Nobody has to be asked.
+    NotNeeded,
+    /// Somebody has said yes.
+    Given,
+    /// Somebody has to be asked first.
+    Missing,
+}
+
+/// What becomes of a claimed run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Admission {
+    /// It starts.
+    Start,
+    /// It ends without a try.
+    Skip(SkipReason),
+    /// It cannot start now, and keeps its place.
+    Park(ParkReason),
+}
+
+/// Why a run cannot start now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ParkReason {
+    /// It waits for the run before it to end: handed back, blocked until then.
+    Queued,
+    /// It replaces the run before it, which is to be cancelled: handed back, blocked until then.
+    Replaces,
+    /// It waits for an approval.
+    NeedsApproval,
+}
+
+/// Decides about a claimed run: paused, agent, late, condition, overlap, budget, risk, in this order.
+pub fn admit(run: &Candidate, facts: &Facts<'_>) -> Admission {
+    let is_manual = run.key.is_manual();
+    if let Some(kind) = facts.pause
+        && !is_manual
+    {
+        return Admission::Skip(kind.skip_reason());
+    }
+    if !facts.agent_exists {
+        return Admission::Skip(SkipReason::AgentRemoved);
+    }
+    if let Some(reason) = too_late(run, facts) {
+        return Admission::Skip(reason);
+    }
+    if facts.condition == Some(false) {
+        return Admission::Skip(SkipReason::ConditionFalse);
+    }
+    if facts.is_busy {
+        match facts.overlap {
+            Overlap::Allow => {}
+            Overlap::Skip => return Admission::Skip(SkipReason::Overlap),
+            Overlap::Queue => return Admission::Park(ParkReason::Queued),
+            Overlap::Replace => return Admission::Park(ParkReason::Replaces),
+        }
+    }
+    if !facts.has_budget {
+        return Admission::Skip(SkipReason::Budget);
+    }
+    if facts.approval == Approval::Missing {
+        return Admission::Park(ParkReason::NeedsApproval);
+    }
+    Admission::Start
+}
+
+/// Only a first start can be too late: a retry and a run that goes on have been on time once.
+fn too_late(run: &Candidate, facts: &Facts<'_>) -> Option<SkipReason> {
+    if 1 < run.attempt || run.resumes {
+        return None;
+    }
+    match facts.max_delay {
+        MaxDelay::None => None,
+        MaxDelay::Duration(delay) => {
+            let latest = run.due_at.checked_add(delay.duration()).unwrap_or(Timestamp::MAX);
+            (latest < facts.now).then_some(SkipReason::Late)
+        }
+        // Events and people do not ask for a day, and a run that had to queue was there in time.
+        MaxDelay::Day if run.key.is_event() || run.key.is_manual() || run.was_offered => None,
+        MaxDelay::Day => (day_ended_at(facts.zone, run.scheduled_at) <= facts.now)
+            .then_some(SkipReason::DayEnded),
+    }
+}

@@ -1,0 +1,91 @@
+//! A plan: the answers to slots, in order, and where to go on.
+
+use jiff::Timestamp;
+
+use crate::run::SkipReason;
+use crate::schedule::Cursor;
+use crate::time::Slot;
+
+/// What planning decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// One answer for every slot between the old cursor and the new one, in order.
+    pub answers: Vec<Answer>,
+    /// The frontier behind these answers.
+    pub cursor: Cursor,
+    /// When planning has something to do again; `None` when only a change can bring something.
+    pub wake_at: Option<Timestamp>,
+    /// Whether time will never bring another slot.
+    pub is_over: bool,
+}
+
+/// The answer to one slot, or to several in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// A run.
+    Run(Slot),
+    /// No run, and why.
+    Skip(SkipRange),
+}
+
+/// Slots in a row that are skipped for one reason.
+///
+/// Whoever checks it enumerates the slots from the first to the last and compares the count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkipRange {
+    /// The first slot.
+    pub first: Slot,
+    /// The last slot; the first again in a range of one.
+    pub last: Slot,
+    /// How many slots.
+    pub count: u64,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+impl Plan {
+    /// Nothing to do until something changes.
+    pub(crate) fn nothing(cursor: &Cursor) -> Plan {
+        Plan { answers: vec![], cursor: cursor.clone(), wake_at: None, is_over: false }
+    }
+
+    /// The slots that get a run.
+    pub fn runs(&self) -> impl Iterator<Item = &Slot> {
+        self.answers.iter().filter_map(|answer| match answer {
+            Answer::Run(slot) => Some(slot),
+            Answer::Skip(_) => None,
+        })
+    }
+
+    /// The slots that get none.
+    pub fn skips(&self) -> impl Iterator<Item = &SkipRange> {
+        self.answers.iter().filter_map(|answer| match answer {
+            Answer::Run(_) => None,
+            Answer::Skip(range) => Some(range),
+        })
+    }
+
+    /// Answers a slot with a run.
+    pub(crate) fn run(&mut self, slot: Slot) {
+        self.cursor.pass(&slot);
+        self.answers.push(Answer::Run(slot));
+    }
+
+    /// Answers a slot with a skip, in the range of its neighbour where the reason is the same.
+    pub(crate) fn skip(&mut self, slot: Slot, reason: SkipReason) {
+        self.cursor.pass(&slot);
+        if let Some(Answer::Skip(range)) = self.answers.last_mut()
+            && range.reason == reason
+        {
+            range.last = slot;
+            range.count += 1;
+            return;
+        }
+        self.answers.push(Answer::Skip(SkipRange {
+            first: slot.clone(),
+            last: slot,
+            count: 1,
+            reason,
+        }));
+    }
+}

@@ -7,15 +7,9 @@ use crate::shell::{answers, command, root, run};
 /// Everything that must hold before a change lands.
 pub(crate) fn test() -> anyhow::Result<()> {
     run(&mut command("cargo", &["fmt", "--all", "--check"]))?;
-    run(&mut command(
-        "cargo",
-        &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
-    ))?;
-    run(command(
-        "cargo",
-        &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"],
-    )
-    .env("RUSTDOCFLAGS", "--deny warnings"))?;
+    run(&mut command("cargo", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
+    run(command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"])
+        .env("RUSTDOCFLAGS", "--deny warnings"))?;
     if answers("cargo", &["nextest", "--version"]) {
         run(&mut command("cargo", &["nextest", "run", "--workspace", "--locked"]))?;
     } else {
@@ -34,17 +28,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
 
 /// The sweep that is too long for every change.
 pub(crate) fn oracle() -> anyhow::Result<()> {
-    let args = [
-        "test",
-        "--release",
-        "--locked",
-        "-p",
-        "punctual-core",
-        "--test",
-        "oracle",
-        "--",
-        "--nocapture",
-    ];
+    let args = ["test", "--release", "--locked", "-p", "punctual-core", "--test", "oracle", "--", "--nocapture"];
     run(command("cargo", &args).env("PUNCTUAL_ORACLE", "full"))
 }
 
@@ -84,18 +68,7 @@ pub(crate) fn fuzz(args: &[&str]) -> anyhow::Result<()> {
         let (found, kept) = (format!("target/corpus/{target}"), format!("corpus/{target}"));
         std::fs::create_dir_all(folder.join(&found))?;
         let limit = format!("-max_total_time={seconds}");
-        let fuzz = [
-            "+nightly",
-            "fuzz",
-            "run",
-            &target,
-            &found,
-            &kept,
-            "--",
-            &limit,
-            "-timeout=5",
-            "-max_len=2048",
-        ];
+        let fuzz = ["+nightly", "fuzz", "run", &target, &found, &kept, "--", &limit, "-timeout=5", "-max_len=2048"];
         run(command("cargo", &fuzz).current_dir(&folder))?;
     }
     Ok(())

@@ -48,17 +48,12 @@ impl ZoneSource {
             ZoneSource::Folder(folder) => open_folder(folder),
             ZoneSource::System => {
                 let folder = system_folder().with_context(|| {
-                    format!(
-                        "this system has no zone data in {}; use --tzdb bundled",
-                        SYSTEM_FOLDERS.join(", ")
-                    )
+                    format!("this system has no zone data in {}; use --tzdb bundled", SYSTEM_FOLDERS.join(", "))
                 })?;
                 open_folder(&folder)
             }
             ZoneSource::Newest => match system_folder() {
-                Some(folder) if is_newer(&folder_version(&folder), bundled_version()) => {
-                    open_folder(&folder)
-                }
+                Some(folder) if is_newer(&folder_version(&folder), bundled_version()) => open_folder(&folder),
                 _ => Ok(Zones::bundled()),
             },
         }
@@ -70,12 +65,7 @@ fn system_folder() -> Option<PathBuf> {
 }
 
 fn open_folder(folder: &Path) -> anyhow::Result<Zones> {
-    let what = || {
-        format!(
-            "{} is not a zoneinfo folder; use --tzdb bundled, system or such a folder",
-            folder.display()
-        )
-    };
+    let what = || format!("{} is not a zoneinfo folder; use --tzdb bundled, system or such a folder", folder.display());
     let database = TimeZoneDatabase::from_dir(folder).with_context(what)?;
     let zones = Zones::from_database(database, &folder_version(folder));
     zones.get("UTC").with_context(what)?;
@@ -90,7 +80,5 @@ fn folder_version(folder: &Path) -> String {
         Some(line.trim().trim_start_matches("# version ").to_owned())
     };
     let named = ["tzdata.zi", "+VERSION", "version"].into_iter().find_map(first_line);
-    named
-        .filter(|version| version.starts_with("20") && version.len() < 10)
-        .unwrap_or_else(|| "unknown".to_owned())
+    named.filter(|version| version.starts_with("20") && version.len() < 10).unwrap_or_else(|| "unknown".to_owned())
 }

@@ -1,11 +1,11 @@
 //! The rules of Punctual: when a schedule fires, what is planned and started, how a run lives and ends.
 //!
-//! Everything here is a pure function of its arguments: no clock, no database, no I/O. `now` is a parameter, ids are given by
-//! the caller, zone data is opened by the caller. What a loop does with a decision is for `engine`, how it is stored for
-//! `store`.
+//! Everything here is a pure function of its arguments: no clock, no database, no I/O. `now` is a parameter, ids are
+//! given by the caller, zone data is opened by the caller. What a loop does with a decision is for `engine`, how it is
+//! stored for `store`.
 //!
-//! The arrow through the rooms: [`time`] says when, [`schedule`] says what about, [`plan`] says which, [`run`] says what
-//! follows.
+//! The arrow through the rooms: [`time`] says when, [`schedule`] says what about, [`plan`] says which, [`run`] says
+//! what follows.
 
 mod error;
 mod ids;

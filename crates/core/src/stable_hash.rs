@@ -11,11 +11,7 @@ impl StableHash {
 
     #[must_use]
     pub(crate) fn bytes(self, bytes: &[u8]) -> StableHash {
-        StableHash(
-            bytes.iter().fold(self.0, |hash, byte| {
-                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-            }),
-        )
+        StableHash(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 
     pub(crate) fn finish(self) -> u64 {
@@ -23,6 +19,14 @@ impl StableHash {
         hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
         hash ^ hash >> 33
+    }
+}
+
+/// What would be written is hashed instead.
+impl std::fmt::Write for StableHash {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        *self = self.bytes(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -14,8 +14,7 @@ pub(crate) fn runs(values: &[u32], name: impl Fn(u32) -> String) -> String {
     let mut items = vec![];
     let mut rest = values;
     while let [first, ..] = rest {
-        let length =
-            rest.iter().zip(*first..).take_while(|(value, expected)| *value == expected).count();
+        let length = rest.iter().zip(*first..).take_while(|(value, expected)| *value == expected).count();
         let (run, behind) = rest.split_at(length);
         match run {
             [first, _, .., last] => items.push(format!("{} to {}", name(*first), name(*last))),
@@ -45,9 +44,6 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!(runs(&[1, 2, 3, 5, 8, 9], |n| n.to_string()), "1 to 3, 5, 8 and 9");
         assert_eq!(runs(&[7], |n| n.to_string()), "7");
-        assert_eq!(
-            [1, 2, 3, 4, 11, 12, 13, 21, 22].map(ordinal).join(" "),
-            "1st 2nd 3rd 4th 11th 12th 13th 21st 22nd"
-        );
+        assert_eq!([1, 2, 3, 4, 11, 12, 13, 21, 22].map(ordinal).join(" "), "1st 2nd 3rd 4th 11th 12th 13th 21st 22nd");
     }
 }

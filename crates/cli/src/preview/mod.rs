@@ -21,8 +21,8 @@ use request::{COUNT_MAX, Refusal, Request};
 
 /// Show when a trigger fires: local time, UTC, offset, and what clock changes do to it.
 ///
-/// Give one trigger form (--cron, --time, --every, --at, --after, --immediate or --on-event). Nothing is stored and no server
-/// is needed.
+/// Give one trigger form (--cron, --time, --every, --at, --after, --immediate or --on-event). Nothing is stored and no
+/// server is needed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,8 +34,8 @@ Examples:
   punctual preview --at 2026-03-08T02:30:00 --zone America/New_York     (refused: that time does not exist)
   echo '{\"cron\":\"0 9 * * *\",\"zone\":\"UTC\",\"from\":\"2026-01-01T00:00:00Z\",\"count\":3}' | punctual preview --stdin")]
 pub(crate) struct PreviewArgs {
-    /// A cron expression: 5 fields (minute first), 6 (second first) or 7 (year last), or a macro like @daily. Repeat it for
-    /// several; `EXPRESSION;ZONE` gives one a zone of its own
+    /// A cron expression: 5 fields (minute first), 6 (second first) or 7 (year last), or a macro like @daily. Repeat it
+    /// for several; `EXPRESSION;ZONE` gives one a zone of its own
     #[arg(long, value_name = "EXPRESSION")]
     cron: Vec<String>,
 
@@ -168,8 +168,7 @@ enum PassArg {
 pub(crate) fn run(args: PreviewArgs) -> anyhow::Result<()> {
     let zones = args.tzdb.open()?;
     if args.stdin {
-        return stdin::answer_lines(io::stdin().lock(), io::stdout().lock(), &zones)
-            .context("answering requests");
+        return stdin::answer_lines(io::stdin().lock(), io::stdout().lock(), &zones).context("answering requests");
     }
     let as_json = args.json;
     let preview = request(args)?.answer(&zones)?;
@@ -190,22 +189,14 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
     let calendar = match &args.calendar {
         None => None,
         Some(path) => {
-            let text =
-                fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-            Some(
-                serde_json::from_str(&text)
-                    .with_context(|| format!("reading the calendar {}", path.display()))?,
-            )
+            let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+            Some(serde_json::from_str(&text).with_context(|| format!("reading the calendar {}", path.display()))?)
         }
     };
     let default_count = if args.until.is_some() { COUNT_MAX } else { request::default_count() };
     Ok(Request {
         cron: None,
-        crons: args
-            .cron
-            .iter()
-            .map(|text| zoned_cron(text, dialect))
-            .collect::<anyhow::Result<_>>()?,
+        crons: args.cron.iter().map(|text| zoned_cron(text, dialect)).collect::<anyhow::Result<_>>()?,
         dialect,
         times: args.times,
         every: args.every,

@@ -4,12 +4,10 @@ use std::fmt;
 
 use jiff::Timestamp;
 use punctual_core::schedule::{
-    After, At, Bounds, Crons, DstPolicy, GapPolicy, Immediate, OnEvent, Pass, RepeatPolicy,
-    Trigger, ZonedCron, trigger_forms,
+    After, At, Bounds, Crons, DstPolicy, GapPolicy, Immediate, OnEvent, Pass, RepeatPolicy, Trigger, ZonedCron,
+    trigger_forms,
 };
-use punctual_core::time::{
-    Calendar, Cron, Dialect, Every, Slot, TimesOfDay, Timetable, UnknownZone, Zones,
-};
+use punctual_core::time::{Calendar, Cron, Dialect, Every, Slot, TimesOfDay, Timetable, UnknownZone, Zones};
 use punctual_core::{Elapsed, ParseError, ScheduleId};
 use serde::Deserialize;
 
@@ -73,6 +71,7 @@ pub(super) fn default_count() -> usize {
 #[derive(Debug)]
 pub(super) struct Preview {
     pub(super) description: String,
+    pub(super) from: Timestamp,
     pub(super) trigger: Trigger,
     pub(super) timetable: Timetable,
     pub(super) slots: Vec<Slot>,
@@ -92,11 +91,7 @@ impl Refusal {
     }
 
     pub(super) fn of(text: &str) -> impl Fn(ParseError) -> Refusal {
-        move |error| Refusal {
-            message: error.to_string(),
-            position: error.position,
-            text: Some(text.to_owned()),
-        }
+        move |error| Refusal { message: error.to_string(), position: error.position, text: Some(text.to_owned()) }
     }
 }
 
@@ -130,10 +125,7 @@ impl From<UnknownZone> for Refusal {
 impl Request {
     pub(super) fn answer(&self, zones: &Zones) -> Result<Preview, Refusal> {
         if COUNT_MAX < self.count {
-            return Err(Refusal::plain(format!(
-                "count: {} is out of range; use at most {COUNT_MAX}",
-                self.count
-            )));
+            return Err(Refusal::plain(format!("count: {} is out of range; use at most {COUNT_MAX}", self.count)));
         }
         let trigger = self.trigger(zones)?;
         let dst = DstPolicy { gap: self.gap, repeat: self.repeat };
@@ -148,21 +140,13 @@ impl Request {
             timetable = timetable.with_jitter(schedule_id, max);
         }
         let slots = self.slots(&timetable);
-        Ok(Preview {
-            description: trigger.describe(timetable.zone().name()),
-            trigger,
-            timetable,
-            slots,
-        })
+        let description = trigger.describe(timetable.zone().name());
+        Ok(Preview { description, from: self.from, trigger, timetable, slots })
     }
 
     fn slots(&self, timetable: &Timetable) -> Vec<Slot> {
         // A schedule that is due at once is due at `from` itself.
-        let from = if self.immediate {
-            self.from - jiff::SignedDuration::from_nanos(1)
-        } else {
-            self.from
-        };
+        let from = if self.immediate { self.from - jiff::SignedDuration::from_nanos(1) } else { self.from };
         let runs_max = self.max_runs.map_or(self.count, |max| self.count.min(max as usize));
         let mut slots = vec![];
         let (mut runs, mut skipped_in_a_row) = (0, 0);
@@ -192,10 +176,7 @@ impl Request {
             self.on_event.is_some(),
         ];
         if given.iter().filter(|given| **given).count() != 1 {
-            return Err(Refusal::plain(format!(
-                "trigger: give exactly one of {}",
-                trigger_forms()
-            )));
+            return Err(Refusal::plain(format!("trigger: give exactly one of {}", trigger_forms())));
         }
         let zone = zones.get(&self.zone)?;
         let duration = |text: &str| Elapsed::parse(text).map_err(Refusal::of(text));

@@ -32,11 +32,7 @@ struct ErrorAnswer {
 }
 
 /// Answers every line. A bad one gets an error for an answer, and the next is read.
-pub(super) fn answer_lines(
-    input: impl Read,
-    output: impl Write,
-    zones: &Zones,
-) -> std::io::Result<()> {
+pub(super) fn answer_lines(input: impl Read, output: impl Write, zones: &Zones) -> std::io::Result<()> {
     let mut reader = BufReader::new(input);
     let mut writer = BufWriter::new(output);
     let mut line = vec![];
@@ -66,9 +62,7 @@ fn answer(line: &[u8], zones: &Zones) -> Answer {
                 .collect(),
             description: preview.description,
         },
-        Err(Refusal { message, position, .. }) => {
-            Answer::Error { error: ErrorAnswer { message, position } }
-        }
+        Err(Refusal { message, position, .. }) => Answer::Error { error: ErrorAnswer { message, position } },
     }
 }
 

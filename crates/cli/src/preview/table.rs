@@ -1,6 +1,8 @@
 //! A preview for people: a table, or rich JSON.
 
 use comfy_table::{ContentArrangement, Table, presets};
+use jiff::Timestamp;
+use jiff::tz::Offset;
 use punctual_core::run::SkipReason;
 use punctual_core::schedule::Trigger;
 use punctual_core::time::{Slot, Zones};
@@ -38,7 +40,7 @@ pub(super) fn json(preview: &Preview, zones: &Zones) -> anyhow::Result<String> {
             due_at: slot.due_at.to_string(),
             local: slot.nominal().to_string(),
             zone: slot.zone().to_owned(),
-            offset: slot.offset.to_string(),
+            offset: show_offset(slot.offset),
             fold: slot.fold(),
             skipped: slot.skipped,
             note,
@@ -68,7 +70,7 @@ pub(super) fn text(preview: &Preview, zones: &Zones) -> String {
         let mut row = vec![
             format!("{} {}", local.date().strftime("%a"), local.to_string().replace('T', " ")),
             slot.scheduled_at.to_string(),
-            slot.offset.to_string(),
+            show_offset(slot.offset),
         ];
         row.extend(has_jitter.then(|| slot.due_at.to_string()));
         row.extend(has_zones.then(|| slot.zone().to_owned()));
@@ -89,18 +91,16 @@ pub(super) fn text(preview: &Preview, zones: &Zones) -> String {
 }
 
 /// Each slot with a note where the clock, the calendar or a policy touches it.
-fn rows<'p>(
-    preview: &'p Preview,
-    zones: &'p Zones,
-) -> impl Iterator<Item = (&'p Slot, Option<String>)> {
-    let mut previous: Option<&Slot> = None;
+fn rows<'p>(preview: &'p Preview, zones: &'p Zones) -> impl Iterator<Item = (&'p Slot, Option<String>)> {
+    let mut before = preview.from;
     preview.slots.iter().map(move |slot| {
-        let before = previous.replace(slot).filter(|before| before.zone() == slot.zone());
-        (slot, note(slot, before, zones))
+        let since = std::mem::replace(&mut before, slot.scheduled_at);
+        (slot, note(slot, since, zones))
     })
 }
 
-fn note(slot: &Slot, before: Option<&Slot>, zones: &Zones) -> Option<String> {
+/// What touches a slot. `since` is the slot before, or where the preview starts.
+fn note(slot: &Slot, since: Timestamp, zones: &Zones) -> Option<String> {
     let time = slot.nominal().time();
     if slot.skipped == Some(SkipReason::DstGap) {
         return Some(format!("skipped (dst_gap): the clock jumps over {time}"));
@@ -114,11 +114,19 @@ fn note(slot: &Slot, before: Option<&Slot>, zones: &Zones) -> Option<String> {
     if slot.is_second_pass {
         return Some("second of two: the clock has gone back".to_owned());
     }
-    if zones.get(slot.zone()).is_ok_and(|zone| zone.repeats_later(slot.scheduled_at)) {
+    let zone = zones.get(slot.zone()).ok()?;
+    if zone.repeats_later(slot.scheduled_at) {
         return Some("first of two: the clock will go back".to_owned());
     }
-    let changed = before.filter(|before| before.offset != slot.offset)?;
-    Some(format!("clock change: offset was {}", changed.offset))
+    let offset_before = Offset::from_seconds(zone.offset_at(since)).ok()?;
+    (offset_before != slot.offset)
+        .then(|| format!("the clock has changed: the offset was {}", show_offset(offset_before)))
+}
+
+fn show_offset(offset: Offset) -> String {
+    let seconds = offset.seconds();
+    let sign = if seconds < 0 { '-' } else { '+' };
+    format!("{sign}{:02}:{:02}", seconds.abs() / 3_600, seconds.abs() / 60 % 60)
 }
 
 fn remarks(preview: &Preview) -> Vec<String> {

@@ -81,11 +81,6 @@ impl Plan {
             range.count += 1;
             return;
         }
-        self.answers.push(Answer::Skip(SkipRange {
-            first: slot.clone(),
-            last: slot,
-            count: 1,
-            reason,
-        }));
+        self.answers.push(Answer::Skip(SkipRange { first: slot.clone(), last: slot, count: 1, reason }));
     }
 }

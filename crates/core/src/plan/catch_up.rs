@@ -55,14 +55,9 @@ pub struct Recovery {
 
 /// Applies the catch-up policy to an outage: to runs that became due in it and to slots that nobody planned.
 ///
-/// `waiting` are the schedule's never-claimed runs due in the outage, oldest first. Overdue runs outside an outage are merely
-/// waiting and are none of this function's business.
-pub fn catch_up(
-    planning: &Planning<'_>,
-    cursor: &Cursor,
-    outage: &Outage,
-    waiting: &[WaitingRun],
-) -> Recovery {
+/// `waiting` are the schedule's never-claimed runs due in the outage, oldest first. Overdue runs outside an outage are
+/// merely waiting and are none of this function's business.
+pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[WaitingRun]) -> Recovery {
     let schedule = planning.schedule;
     let kept = outage.kept.unwrap_or_else(|| choose(planning, cursor, outage, waiting));
     let is_kept = |at: Timestamp| match kept {
@@ -118,28 +113,20 @@ fn missed<'a>(
 }
 
 /// Which of the missed slots the policy keeps.
-fn choose(
-    planning: &Planning<'_>,
-    cursor: &Cursor,
-    outage: &Outage,
-    waiting: &[WaitingRun],
-) -> Kept {
+fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[WaitingRun]) -> Kept {
     let policy = planning.schedule.policy.catch_up;
-    let oldest = policy
-        .window
-        .and_then(|window| outage.until.checked_sub(window.duration()).ok())
-        .unwrap_or(Timestamp::MIN);
+    let oldest =
+        policy.window.and_then(|window| outage.until.checked_sub(window.duration()).ok()).unwrap_or(Timestamp::MIN);
     let waiting = waiting.iter().map(|run| run.scheduled_at).filter(|at| oldest <= *at);
     // Waiting runs are planned already, so they need no place among the runs that are left.
     let runs_left = planning.schedule.runs_left(planning.waiting);
     let unplanned_max = match policy.mode {
         CatchUpMode::None => return Kept::Nothing,
         CatchUpMode::First => {
-            let mut slots =
-                missed(planning, cursor, cursor.at.max(just_before(oldest)), outage.until)
-                    .take(WORK_MAX)
-                    .filter(|slot| slot.skipped.is_none())
-                    .map(|slot| slot.scheduled_at);
+            let mut slots = missed(planning, cursor, cursor.at.max(just_before(oldest)), outage.until)
+                .take(WORK_MAX)
+                .filter(|slot| slot.skipped.is_none())
+                .map(|slot| slot.scheduled_at);
             let first = waiting.min().or_else(|| if runs_left == 0 { None } else { slots.next() });
             return first.map_or(Kept::Nothing, |at| Kept::Between(at, at));
         }
@@ -149,9 +136,7 @@ fn choose(
     // From the latest backwards: first what nobody planned, then what waits.
     let unplanned = planning
         .timetable
-        .before(
-            outage.until.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX),
-        )
+        .before(outage.until.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX))
         .take(WORK_MAX)
         .take_while(|slot| cursor.at < slot.scheduled_at && oldest <= slot.scheduled_at)
         .filter(|slot| cursor.is_new(slot) && slot.skipped.is_none())

@@ -20,8 +20,8 @@ pub fn day_ended_at(zone: &Zone, scheduled_at: Timestamp) -> Timestamp {
     later(zone.day_end(zone.date_key(scheduled_at)), DAY_ENDED_AFTER)
 }
 
-/// The first instant at which the horizon reaches a slot: the start of its day, or of the day before for one in the first
-/// minutes of a day.
+/// The first instant at which the horizon reaches a slot: the start of its day, or of the day before for one in the
+/// first minutes of a day.
 pub(crate) fn in_horizon_from(zone: &Zone, scheduled_at: Timestamp) -> Timestamp {
     let must_end_at = scheduled_at.checked_sub(LOOK_AHEAD).unwrap_or(Timestamp::MIN);
     // The first day that ends at or after that instant.
@@ -60,20 +60,11 @@ mod tests {
     #[test]
     fn a_slot_enters_the_horizon_at_the_start_of_a_day_and_not_before() {
         let zones = Zones::bundled();
-        for name in [
-            "America/Denver",
-            "Africa/Cairo",
-            "Pacific/Apia",
-            "America/Santiago",
-            "Australia/Lord_Howe",
-        ] {
+        for name in ["America/Denver", "Africa/Cairo", "Pacific/Apia", "America/Santiago", "Australia/Lord_Howe"] {
             let zone = zones.get(name).unwrap();
-            for start in [
-                "2026-03-07T00:00:00Z",
-                "2025-04-24T00:00:00Z",
-                "2011-12-29T00:00:00Z",
-                "2026-10-03T00:00:00Z",
-            ] {
+            for start in
+                ["2026-03-07T00:00:00Z", "2025-04-24T00:00:00Z", "2011-12-29T00:00:00Z", "2026-10-03T00:00:00Z"]
+            {
                 for minutes in (0..60 * 72).step_by(5) {
                     let slot = later(at(start), SignedDuration::from_mins(minutes));
                     let from = in_horizon_from(&zone, slot);

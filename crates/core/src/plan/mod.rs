@@ -1,7 +1,7 @@
 //! Plan: what is due, and what of it may start?
 //!
-//! Every function here is pure: values in, a decision out, `now` a parameter, a bound on the work. The caller carries the
-//! decision out in one transaction.
+//! Every function here is pure: values in, a decision out, `now` a parameter, a bound on the work. The caller carries
+//! the decision out in one transaction.
 
 mod admission;
 mod answers;

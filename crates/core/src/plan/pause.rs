@@ -15,8 +15,7 @@ pub fn answer_pause(planning: &Planning<'_>, cursor: &Cursor, until: Timestamp) 
     let mut plan = Plan::nothing(cursor);
     let ScheduleState::Paused(pause) = &planning.schedule.state else { return plan };
     let reason = pause.kind.skip_reason();
-    let mut slots =
-        planning.timetable.slots(cursor.at).take_while(|slot| slot.scheduled_at <= until);
+    let mut slots = planning.timetable.slots(cursor.at).take_while(|slot| slot.scheduled_at <= until);
     for _ in 0..WORK_MAX {
         let Some(slot) = slots.next() else {
             plan.cursor.at = plan.cursor.at.max(until);

@@ -50,20 +50,23 @@ pub struct Diff {
 /// schedule that is paused or over wants nothing.
 pub fn replan(planning: &Planning<'_>, standing: &[Standing], now: Timestamp) -> Diff {
     let Planning { schedule, timetable, .. } = *planning;
-    let planned = || standing.iter().filter(|run| run.state == StandingState::Planned);
-    let stands: HashSet<&SlotKey> = standing.iter().map(|run| &run.key).collect();
-    let mut diff =
-        Diff { stay: vec![], withdrawn: vec![], new: Plan::nothing(&Cursor::starting(now)) };
+    let mut diff = Diff { stay: vec![], withdrawn: vec![], new: Plan::nothing(&Cursor::starting(now)) };
     if !schedule.is_active() {
-        diff.withdrawn = planned().map(|run| run.id).collect();
+        let planned = standing.iter().filter(|run| run.state == StandingState::Planned);
+        diff.withdrawn = planned.map(|run| run.id).collect();
         return diff;
     }
     let horizon = horizon(timetable.zone(), now);
-    for run in planned() {
-        match timetable.slot(&run.key).filter(|slot| slot.skipped.is_none()) {
-            Some(slot) => diff.stay.push((run.id, slot)),
-            None => diff.withdrawn.push(run.id),
+    let mut answered: HashSet<&SlotKey> = HashSet::new();
+    for run in standing {
+        if run.state == StandingState::Planned {
+            let Some(slot) = timetable.slot(&run.key).filter(|slot| slot.skipped.is_none()) else {
+                diff.withdrawn.push(run.id);
+                continue;
+            };
+            diff.stay.push((run.id, slot));
         }
+        answered.insert(&run.key);
     }
 
     let staying = diff.stay.len();
@@ -79,7 +82,7 @@ pub fn replan(planning: &Planning<'_>, standing: &[Standing], now: Timestamp) ->
             plan.wake_at = Some(in_horizon_from(timetable.zone(), slot.scheduled_at));
             break;
         }
-        if stands.contains(&slot.key()) {
+        if answered.contains(&slot.key()) {
             plan.cursor.pass(&slot);
         } else if let Some(reason) = slot.skipped {
             plan.skip(slot, reason);

@@ -36,9 +36,7 @@ pub enum FailureCode {
 }
 
 /// Why a slot or a run was answered without a try. A closed list: a new reason is a new release.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
     /// An earlier run of the schedule was still at work.

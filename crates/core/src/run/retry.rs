@@ -35,10 +35,11 @@ pub enum Backoff {
 }
 
 impl RetryPolicy {
-    /// The rest before the next try, after try number `attempt` (1 is the first) of `run` has failed; `None` to give up.
+    /// The rest before the next try, after try number `attempt` (1 is the first) of `run` has failed; `None` to give
+    /// up.
     ///
-    /// `retry_after` is what the target asked for; it is honoured even where it is longer than `delay_max`. The jitter is
-    /// always added, never taken away, and follows from run and attempt alone.
+    /// `retry_after` is what the target asked for; it is honoured even where it is longer than `delay_max`. The jitter
+    /// is always added, never taken away, and follows from run and attempt alone.
     pub fn next(&self, run: RunId, attempt: u32, retry_after: Option<Elapsed>) -> Option<Elapsed> {
         if self.max_attempts.get() <= attempt {
             return None;
@@ -48,15 +49,10 @@ impl RetryPolicy {
             Backoff::Exponential => attempt.saturating_sub(1).min(62),
         };
         let grown = self.delay.milliseconds().saturating_mul(1 << doublings);
-        let rest = grown
-            .min(self.delay_max.milliseconds())
-            .max(retry_after.unwrap_or_default().milliseconds());
+        let rest = grown.min(self.delay_max.milliseconds()).max(retry_after.unwrap_or_default().milliseconds());
         let hash = StableHash::new().bytes(run.0.as_bytes()).bytes(&attempt.to_be_bytes()).finish();
         let jitter = hash % (self.jitter.milliseconds().unsigned_abs() + 1);
-        Some(
-            Elapsed::from_milliseconds(rest.saturating_add(jitter as i64))
-                .unwrap_or(self.delay_max),
-        )
+        Some(Elapsed::from_milliseconds(rest.saturating_add(jitter as i64)).unwrap_or(self.delay_max))
     }
 }
 
@@ -84,21 +80,14 @@ mod tests {
     #[test]
     fn attempts_are_total_tries() {
         let policy = RetryPolicy::default();
-        assert_eq!(
-            [1, 2, 3, 4].map(|attempt| seconds(&policy, attempt)),
-            [Some(60), Some(60), None, None]
-        );
+        assert_eq!([1, 2, 3, 4].map(|attempt| seconds(&policy, attempt)), [Some(60), Some(60), None, None]);
         let once = RetryPolicy { max_attempts: NonZeroU32::MIN, ..policy };
         assert_eq!(seconds(&once, 1), None);
     }
 
     #[test]
     fn exponential_rests_double_up_to_the_cap() {
-        let policy = RetryPolicy {
-            max_attempts: 100,
-            backoff: Backoff::Exponential,
-            ..RetryPolicy::default()
-        };
+        let policy = RetryPolicy { max_attempts: 100, backoff: Backoff::Exponential, ..RetryPolicy::default() };
         let rests: Vec<i64> = (1..=8).filter_map(|attempt| seconds(&policy, attempt)).collect();
         assert_eq!(rests, [60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
         assert_eq!(seconds(&policy, 99), Some(3_600));
@@ -107,9 +96,7 @@ mod tests {
     #[test]
     fn what_the_target_asks_for_is_honoured() {
         let policy = RetryPolicy::default();
-        let next = |asked| {
-            policy.next(RunId(uuid::Uuid::nil()), 1, Some(Elapsed::from_seconds(asked))).unwrap()
-        };
+        let next = |asked| policy.next(RunId(uuid::Uuid::nil()), 1, Some(Elapsed::from_seconds(asked))).unwrap();
         assert_eq!(next(5), Elapsed::from_seconds(60));
         assert_eq!(next(7_200), Elapsed::from_seconds(7_200));
     }
@@ -117,9 +104,8 @@ mod tests {
     #[test]
     fn jitter_only_adds_and_differs_between_runs() {
         let policy = RetryPolicy { jitter: Elapsed::from_seconds(30), ..RetryPolicy::default() };
-        let rests: std::collections::BTreeSet<i64> = (0..100)
-            .map(|n| policy.next(RunId(uuid::Uuid::from_u128(n)), 1, None).unwrap().milliseconds())
-            .collect();
+        let rests: std::collections::BTreeSet<i64> =
+            (0..100).map(|n| policy.next(RunId(uuid::Uuid::from_u128(n)), 1, None).unwrap().milliseconds()).collect();
         assert!(rests.iter().all(|rest| (60_000..=90_000).contains(rest)), "{rests:?}");
         assert!(90 < rests.len(), "{} different rests of 100", rests.len());
     }

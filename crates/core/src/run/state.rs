@@ -184,11 +184,7 @@ impl RunState {
             (S::Planned { due_at, resumes, tally }, E::Claimed { owner, at }) if due_at <= at => {
                 // Going on after a wait is the same attempt, under a new epoch.
                 let attempt = tally.attempt + u32::from(!resumes);
-                S::Claimed {
-                    owner,
-                    resumes,
-                    tally: Tally { attempt, epoch: tally.epoch + 1, ..tally },
-                }
+                S::Claimed { owner, resumes, tally: Tally { attempt, epoch: tally.epoch + 1, ..tally } }
             }
             (S::Claimed { owner, tally, .. }, E::Started) => S::Running { owner, tally },
             (S::Claimed { resumes, tally, .. }, E::HandedBack { due_at }) => {
@@ -199,9 +195,7 @@ impl RunState {
             (S::Claimed { tally, .. } | S::Running { tally, .. }, E::Waits { on, wait_until }) => {
                 S::Waiting { on, wait_until, tally }
             }
-            (S::Waiting { tally, .. }, E::Resumed { at }) => {
-                S::Planned { due_at: at, resumes: true, tally }
-            }
+            (S::Waiting { tally, .. }, E::Resumed { at }) => S::Planned { due_at: at, resumes: true, tally },
             (S::Waiting { on: WaitFor::Approval, tally, .. }, E::WaitExpired { .. }) => {
                 // Silence is a no.
                 S::Finished { outcome: Outcome::Cancelled, tally }
@@ -209,9 +203,7 @@ impl RunState {
             (S::Waiting { tally, .. }, E::WaitExpired { at }) => {
                 rules.after_failure(tally, at, FailureCode::WaitExpired, None)
             }
-            (S::Running { tally, .. }, E::Succeeded) => {
-                S::Finished { outcome: Outcome::Succeeded, tally }
-            }
+            (S::Running { tally, .. }, E::Succeeded) => S::Finished { outcome: Outcome::Succeeded, tally },
             // The target's call back is the end of the work.
             (S::Waiting { on: WaitFor::Callback, tally, .. }, E::Succeeded) => {
                 S::Finished { outcome: Outcome::Succeeded, tally }
@@ -300,13 +292,7 @@ impl RunEvent {
 }
 
 impl Rules {
-    fn after_failure(
-        &self,
-        tally: Tally,
-        at: Timestamp,
-        code: FailureCode,
-        retry_after: Option<Elapsed>,
-    ) -> RunState {
+    fn after_failure(&self, tally: Tally, at: Timestamp, code: FailureCode, retry_after: Option<Elapsed>) -> RunState {
         match self.retry.next(self.run, tally.attempt, retry_after) {
             Some(rest) => RunState::Planned { due_at: later(at, rest), resumes: false, tally },
             None => RunState::Finished { outcome: Outcome::Failed(code), tally },

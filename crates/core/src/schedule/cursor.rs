@@ -11,8 +11,8 @@ use crate::time::Slot;
 
 /// The frontier up to which slots have been answered with a run or a skip.
 ///
-/// Two frontiers in one: an instant, and what each zone's clock showed there. A slot is new only if it lies behind both, so that
-/// an update of the zone data, which moves instants, never brings a nominal time back.
+/// Two frontiers in one: an instant, and what each zone's clock showed there. A slot is new only if it lies behind
+/// both, so that an update of the zone data, which moves instants, never brings a nominal time back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {

@@ -14,9 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bounds::Bounds;
 pub use cursor::Cursor;
-pub use policy::{
-    CatchUp, CatchUpMode, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy,
-};
+pub use policy::{CatchUp, CatchUpMode, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy};
 pub use state::{EndReason, Pause, PauseKind, ScheduleState};
 pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron, trigger_forms};
 
@@ -97,17 +95,12 @@ pub enum CompileError {
 
 impl Schedule {
     /// Compiles trigger, zone, policies, calendar, bounds and jitter into the function from time to slots.
-    pub fn timetable(
-        &self,
-        zones: &Zones,
-        calendars: &BTreeMap<String, Calendar>,
-    ) -> Result<Timetable, CompileError> {
+    pub fn timetable(&self, zones: &Zones, calendars: &BTreeMap<String, Calendar>) -> Result<Timetable, CompileError> {
         let timetable = Timetable::new(&self.trigger, &self.zone, self.policy.dst, zones)?
             .with_bounds(self.bounds)
             .with_jitter(self.id, self.jitter);
         let Some(name) = &self.calendar else { return Ok(timetable) };
-        let calendar =
-            calendars.get(name).ok_or_else(|| CompileError::UnknownCalendar(name.clone()))?;
+        let calendar = calendars.get(name).ok_or_else(|| CompileError::UnknownCalendar(name.clone()))?;
         Ok(timetable.with_calendar(calendar, zones)?)
     }
 
@@ -125,9 +118,7 @@ impl Schedule {
     pub(crate) fn runs_left(&self, waiting: usize) -> usize {
         match self.bounds.max_runs() {
             None => usize::MAX,
-            Some(max) => {
-                max.saturating_sub(self.runs_started).saturating_sub(waiting as u64) as usize
-            }
+            Some(max) => max.saturating_sub(self.runs_started).saturating_sub(waiting as u64) as usize,
         }
     }
 

@@ -49,9 +49,7 @@ impl Default for Policy {
 }
 
 /// How urgent a run is: from 1, the least, to 10.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Priority(#[schemars(range(min = 1, max = 10))] u8);
 
@@ -64,13 +62,7 @@ impl Priority {
         if (1..=10).contains(&priority) {
             return Ok(Priority(priority));
         }
-        Err(ParseError::at_byte(
-            "",
-            0,
-            "priority",
-            format!("{priority} is out of range"),
-            "use 1 to 10",
-        ))
+        Err(ParseError::at_byte("", 0, "priority", format!("{priority} is out of range"), "use 1 to 10"))
     }
 
     /// The number.
@@ -99,8 +91,8 @@ impl From<Priority> for u8 {
     }
 }
 
-/// What happens to times of day when the clock changes. Rhythms (`*/5 * * * *`) and intervals follow elapsed time and need
-/// no policy.
+/// What happens to times of day when the clock changes. Rhythms (`*/5 * * * *`) and intervals follow elapsed time and
+/// need no policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DstPolicy {
@@ -114,8 +106,8 @@ pub struct DstPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GapPolicy {
-    /// The earliest in a gap of at most 3 hours runs at the end of the gap, unless that is a slot itself; the others are
-    /// skipped.
+    /// The earliest in a gap of at most 3 hours runs at the end of the gap, unless that is a slot itself; the others
+    /// are skipped.
     #[default]
     After,
     /// It is skipped.

@@ -69,13 +69,7 @@ impl Crons {
     pub fn new(crons: Vec<ZonedCron>) -> Result<Crons, ParseError> {
         if crons.is_empty() || CRONS_MAX < crons.len() {
             let problem = format!("there are {} crons", crons.len());
-            return Err(ParseError::at_byte(
-                "",
-                0,
-                "cron",
-                problem,
-                format!("use 1 to {CRONS_MAX}"),
-            ));
+            return Err(ParseError::at_byte("", 0, "cron", problem, format!("use 1 to {CRONS_MAX}")));
         }
         Ok(Crons(crons.into()))
     }
@@ -173,14 +167,15 @@ pub enum Pass {
 impl At {
     /// Reads an instant with `Z` or an offset, or a local time in `zone`.
     ///
-    /// A local time that the zone's clock jumps over is refused with the nearest ones that exist; one that comes twice is
-    /// the given `pass`.
+    /// A local time that the zone's clock jumps over is refused with the nearest ones that exist; one that comes twice
+    /// is the given `pass`.
     pub fn parse(text: &str, zone: &Zone, pass: Pass) -> Result<At, ParseError> {
         if let Ok(instant) = text.parse::<Timestamp>() {
             return Ok(At(instant));
         }
         let unreadable = || {
-            let fix = "use 2026-03-08T09:00:00Z, 2026-03-08T09:00:00-05:00 or, in the schedule's zone, 2026-03-08T09:00:00";
+            let fix =
+                "use 2026-03-08T09:00:00Z, 2026-03-08T09:00:00-05:00 or, in the schedule's zone, 2026-03-08T09:00:00";
             ParseError::at_byte(text, 0, "at", format!("{} is not an instant", quoted(text)), fix)
         };
         if text.contains('[') || !text.contains(['T', 't', ' ']) {
@@ -192,24 +187,11 @@ impl At {
         if local < first.local_start() {
             let before = datetime_of(first.repeated_until() - 1);
             let after = datetime_of(first.local_start());
-            let problem = format!(
-                "{datetime} does not exist in {}, where the clock jumps over it",
-                zone.name()
-            );
-            return Err(ParseError::at_byte(
-                text,
-                0,
-                "at",
-                problem,
-                format!("use {before} or {after}"),
-            ));
+            let problem = format!("{datetime} does not exist in {}, where the clock jumps over it", zone.name());
+            return Err(ParseError::at_byte(text, 0, "at", problem, format!("use {before} or {after}")));
         }
         let segment = match (pass, zone.segment_after(&first)) {
-            (Pass::Second, Some(second))
-                if second.local_start() <= local && local < second.repeated_until() =>
-            {
-                second
-            }
+            (Pass::Second, Some(second)) if second.local_start() <= local && local < second.repeated_until() => second,
             _ => first,
         };
         let second = instant(local - i64::from(segment.offset)).ok_or_else(unreadable)?;
@@ -257,13 +239,7 @@ impl OnEvent {
     pub fn new(event: &str, delay: Elapsed) -> Result<OnEvent, ParseError> {
         if event.trim().is_empty() {
             let problem = "the event has no name";
-            return Err(ParseError::at_byte(
-                event,
-                0,
-                "on_event",
-                problem,
-                "name it, like TicketCreated",
-            ));
+            return Err(ParseError::at_byte(event, 0, "on_event", problem, "name it, like TicketCreated"));
         }
         Ok(OnEvent { event: event.to_owned(), delay })
     }
@@ -306,7 +282,6 @@ impl From<OnEvent> for OnEventText {
 
 /// The names of the trigger forms, for messages that ask for one.
 pub fn trigger_forms() -> String {
-    let forms =
-        ["cron", "times", "every", "at", "after", "immediate", "on_event"].map(str::to_owned);
+    let forms = ["cron", "times", "every", "at", "after", "immediate", "on_event"].map(str::to_owned);
     list(&forms, "or")
 }

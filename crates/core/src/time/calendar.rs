@@ -48,17 +48,13 @@ impl Calendar {
         let yesterday = date.yesterday().ok().filter(|date| !self.closed.contains(date));
         // A window over midnight belongs to the day on which it opens.
         self.has_window(date, |window| window.contains(second))
-            || yesterday.is_some_and(|date| {
-                self.has_window(date, |window| window.reaches_into_next_day(second))
-            })
+            || yesterday.is_some_and(|date| self.has_window(date, |window| window.reaches_into_next_day(second)))
     }
 
     fn has_window(&self, date: Date, matches: impl Fn(&Window) -> bool) -> bool {
         match (self.open.get(&date), &self.weekly) {
             (Some(windows), _) => windows.iter().any(matches),
-            (None, Some(weekly)) => {
-                weekly[date.weekday().to_sunday_zero_offset() as usize].iter().any(matches)
-            }
+            (None, Some(weekly)) => weekly[date.weekday().to_sunday_zero_offset() as usize].iter().any(matches),
             (None, None) => matches(&Window::ALL_DAY),
         }
     }
@@ -83,15 +79,12 @@ impl Window {
             let fix = "use HH:MM-HH:MM";
             return Err(ParseError::at_byte(text, 0, "window", "there is no -", fix));
         };
-        let shifted =
-            |error: ParseError, by: usize| ParseError { position: error.position + by, ..error };
+        let shifted = |error: ParseError, by: usize| ParseError { position: error.position + by, ..error };
         let until_at = from.chars().count() + 1;
         let from = parse_time(from).map_err(|error| error.within("window"))?;
         let until = match until {
             "24:00" | "24:00:00" => DAY as u32,
-            until => {
-                parse_time(until).map_err(|error| shifted(error.within("window"), until_at))?
-            }
+            until => parse_time(until).map_err(|error| shifted(error.within("window"), until_at))?,
         };
         Ok(Window { from, until })
     }
@@ -160,9 +153,7 @@ struct OpenDate {
     windows: Vec<Window>,
 }
 
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum WeekdayName {
     Mon,
@@ -190,32 +181,18 @@ impl TryFrom<CalendarText> for Calendar {
     type Error = ParseError;
 
     fn try_from(text: CalendarText) -> Result<Calendar, ParseError> {
-        let wrong = |field: &str, problem: String, fix: &str| {
-            ParseError::at_byte("", 0, field, problem, fix)
-        };
+        let wrong = |field: &str, problem: String, fix: &str| ParseError::at_byte("", 0, field, problem, fix);
         if text.name.is_empty() {
-            return Err(wrong(
-                "name",
-                "the calendar has no name".to_owned(),
-                "name it, like office-hours",
-            ));
+            return Err(wrong("name", "the calendar has no name".to_owned(), "name it, like office-hours"));
         }
         let mut open = BTreeMap::new();
         for OpenDate { date, windows } in text.open {
             if text.closed.contains(&date) {
-                return Err(wrong(
-                    "open",
-                    format!("{date} is both closed and open"),
-                    "list it once",
-                ));
+                return Err(wrong("open", format!("{date} is both closed and open"), "list it once"));
             }
             let windows = if windows.is_empty() { vec![Window::ALL_DAY] } else { windows };
             if open.insert(date, windows).is_some() {
-                return Err(wrong(
-                    "open",
-                    format!("{date} is listed twice"),
-                    "list it once, with all its windows",
-                ));
+                return Err(wrong("open", format!("{date} is listed twice"), "list it once, with all its windows"));
             }
         }
         let weekly = text.weekly.map(|weekly| {
@@ -238,15 +215,8 @@ impl From<Calendar> for CalendarText {
                 .filter(|(_, windows)| !windows.is_empty())
                 .collect()
         });
-        let open =
-            calendar.open.into_iter().map(|(date, windows)| OpenDate { date, windows }).collect();
-        CalendarText {
-            name: calendar.name,
-            zone: calendar.zone,
-            weekly,
-            closed: calendar.closed,
-            open,
-        }
+        let open = calendar.open.into_iter().map(|(date, windows)| OpenDate { date, windows }).collect();
+        CalendarText { name: calendar.name, zone: calendar.zone, weekly, closed: calendar.closed, open }
     }
 }
 

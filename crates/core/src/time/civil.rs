@@ -1,7 +1,7 @@
 //! Calendar arithmetic on plain integers: the inner loop of every search.
 //!
-//! A local time is the number of seconds since 1970-01-01T00:00:00 *on that clock*, so that a zone's segment turns it into an
-//! instant by one subtraction. Values stay inside the years that jiff knows (−9999 to 9999).
+//! A local time is the number of seconds since 1970-01-01T00:00:00 *on that clock*, so that a zone's segment turns it
+//! into an instant by one subtraction. Values stay inside the years that jiff knows (−9999 to 9999).
 
 use jiff::civil::{Date, DateTime};
 
@@ -26,11 +26,8 @@ pub(crate) fn date_of(day_number: i64) -> Ymd {
     let days = (day_number + 719_468 + SHIFT) as u32;
     let cycle = days / CYCLE as u32;
     let day_of_cycle = days % CYCLE as u32;
-    let year_of_cycle = (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524
-        - day_of_cycle / 146_096)
-        / 365;
-    let day_of_year =
-        day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    let year_of_cycle = (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
+    let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
     let march_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
     let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
@@ -67,9 +64,7 @@ pub(crate) fn weekday(day_number: i64) -> u32 {
 /// The local time of a civil date and time.
 pub(crate) fn local_of(datetime: DateTime) -> i64 {
     let date = datetime.date();
-    let seconds = i64::from(datetime.hour()) * 3_600
-        + i64::from(datetime.minute()) * 60
-        + i64::from(datetime.second());
+    let seconds = i64::from(datetime.hour()) * 3_600 + i64::from(datetime.minute()) * 60 + i64::from(datetime.second());
     local_of_date(date) + seconds
 }
 
@@ -104,10 +99,7 @@ mod tests {
         let mut number = day_number(-9999, 1, 1);
         loop {
             let Ymd { year, month, day } = date_of(number);
-            assert_eq!(
-                (year as i16, month as i8, day as i8),
-                (date.year(), date.month(), date.day())
-            );
+            assert_eq!((year as i16, month as i8, day as i8), (date.year(), date.month(), date.day()));
             assert_eq!(day_number(year, month, day), number);
             assert_eq!(month_length(year, month), date.days_in_month() as u32);
             assert_eq!(weekday(number), date.weekday().to_sunday_zero_offset() as u32);
@@ -119,12 +111,7 @@ mod tests {
 
     #[test]
     fn local_times_round_trip() {
-        for text in [
-            "1970-01-01T00:00:00",
-            "2026-03-08T02:30:15",
-            "1969-12-31T23:59:59",
-            "9999-12-31T23:59:59",
-        ] {
+        for text in ["1970-01-01T00:00:00", "2026-03-08T02:30:15", "1969-12-31T23:59:59", "9999-12-31T23:59:59"] {
             let datetime: DateTime = text.parse().unwrap();
             assert_eq!(datetime_of(local_of(datetime)), datetime);
         }

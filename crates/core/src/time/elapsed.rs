@@ -9,20 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ParseError, quoted};
 
 /// An amount of elapsed time in whole milliseconds, never negative. A day is 24 hours, a week 7 days.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Default,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("examples" = ["90s", "1h30m", "3d", "PT15M"]))]
 pub struct Elapsed {
@@ -33,14 +20,8 @@ pub struct Elapsed {
 const MILLISECONDS_MAX: i64 = 1_000 * 365 * 86_400_000;
 const TEXT_MAX: usize = 100;
 
-const UNITS: [(&str, i64); 6] = [
-    ("w", 604_800_000),
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1_000),
-    ("ms", 1),
-];
+const UNITS: [(&str, i64); 6] =
+    [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 impl Elapsed {
     /// No time at all.
@@ -58,9 +39,7 @@ impl Elapsed {
 
     /// Reads `1h30m`, `1h 30m`, `90s`, `250ms`, `2w` or ISO 8601 like `PT1H30M` and `P3D`.
     pub fn parse(text: &str) -> Result<Elapsed, ParseError> {
-        let wrong = |at: usize, problem: String, fix: &str| {
-            ParseError::at_byte(text, at, "duration", problem, fix)
-        };
+        let wrong = |at: usize, problem: String, fix: &str| ParseError::at_byte(text, at, "duration", problem, fix);
         let how = "use numbers with w, d, h, m, s or ms, like 90s, 1h30m or PT15M";
         if TEXT_MAX < text.len() {
             return Err(wrong(0, format!("{} is too long", quoted(text)), how));
@@ -96,28 +75,17 @@ impl Elapsed {
                 name.eq_ignore_ascii_case(unit) && fits_iso
             });
             let Some((_, size)) = known else {
-                return Err(wrong(
-                    at + digits,
-                    format!("{} is not a unit", quoted(&rest[digits..])),
-                    how,
-                ));
+                return Err(wrong(at + digits, format!("{} is not a unit", quoted(&rest[digits..])), how));
             };
             if smallest_so_far <= *size {
-                return Err(wrong(
-                    at,
-                    "the units are out of order".to_owned(),
-                    "put the largest first, each once",
-                ));
+                return Err(wrong(at, "the units are out of order".to_owned(), "put the largest first, each once"));
             }
             smallest_so_far = *size;
-            let amount =
-                rest[..digits].parse::<i64>().ok().and_then(|number| number.checked_mul(*size));
+            let amount = rest[..digits].parse::<i64>().ok().and_then(|number| number.checked_mul(*size));
             total = amount
                 .and_then(|amount| total.checked_add(amount))
                 .filter(|total| *total <= MILLISECONDS_MAX)
-                .ok_or_else(|| {
-                    wrong(at, "this is more than a thousand years".to_owned(), "use less")
-                })?;
+                .ok_or_else(|| wrong(at, "this is more than a thousand years".to_owned(), "use less"))?;
             at += digits + unit_length;
             has_part = true;
         }
@@ -158,10 +126,8 @@ impl Elapsed {
             _ => "millisecond",
         };
         let plural = |amount: i64| if amount == 1 { "" } else { "s" };
-        let parts: Vec<String> = self
-            .parts()
-            .map(|(amount, unit)| format!("{amount} {}{}", name(unit), plural(amount)))
-            .collect();
+        let parts: Vec<String> =
+            self.parts().map(|(amount, unit)| format!("{amount} {}{}", name(unit), plural(amount))).collect();
         if parts.is_empty() { "0 seconds".to_owned() } else { parts.join(" ") }
     }
 

@@ -25,13 +25,9 @@ pub struct Every {
 impl Every {
     /// An interval that counts from the right place for having been set at `set_at`.
     ///
-    /// An interval that divides the day counts from that day's start, so that 30 minutes means :00 and :30; any other counts
-    /// from the moment it was set.
-    pub fn anchored(
-        interval: Elapsed,
-        zone: &Zone,
-        set_at: Timestamp,
-    ) -> Result<Every, ParseError> {
+    /// An interval that divides the day counts from that day's start, so that 30 minutes means :00 and :30; any other
+    /// counts from the moment it was set.
+    pub fn anchored(interval: Elapsed, zone: &Zone, set_at: Timestamp) -> Result<Every, ParseError> {
         let divides_day = !interval.is_zero() && DAY_MILLISECONDS % interval.milliseconds() == 0;
         let anchor = if divides_day { zone.day_start(zone.date_key(set_at)) } else { set_at };
         Every::from_anchor(interval, anchor)
@@ -41,13 +37,7 @@ impl Every {
     pub fn from_anchor(interval: Elapsed, anchor: Timestamp) -> Result<Every, ParseError> {
         if interval < INTERVAL_MIN {
             let problem = format!("an interval of {interval} is too short");
-            return Err(ParseError::at_byte(
-                "",
-                0,
-                "every",
-                problem,
-                format!("use {INTERVAL_MIN} or more"),
-            ));
+            return Err(ParseError::at_byte("", 0, "every", problem, format!("use {INTERVAL_MIN} or more")));
         }
         let whole = Timestamp::from_millisecond(floor_millisecond(anchor)).unwrap_or(anchor);
         Ok(Every { interval, anchor: whole })
@@ -73,8 +63,7 @@ impl Every {
     pub(crate) fn previous(&self, before: Timestamp) -> Option<Timestamp> {
         let anchor = self.anchor.as_millisecond();
         // The last whole millisecond that lies before the instant.
-        let last =
-            floor_millisecond(before) - i64::from(before.subsec_nanosecond() % 1_000_000 == 0);
+        let last = floor_millisecond(before) - i64::from(before.subsec_nanosecond() % 1_000_000 == 0);
         let number = (last - anchor).div_euclid(self.interval.milliseconds());
         (0 <= number).then(|| self.slot(number))?
     }
@@ -125,10 +114,8 @@ mod tests {
     #[test]
     fn an_interval_that_divides_the_day_counts_from_its_start() {
         let denver = Zones::bundled().get("America/Denver").unwrap();
-        let every = |text| {
-            Every::anchored(Elapsed::parse(text).unwrap(), &denver, at("2026-03-07T15:13:20.5Z"))
-                .unwrap()
-        };
+        let every =
+            |text| Every::anchored(Elapsed::parse(text).unwrap(), &denver, at("2026-03-07T15:13:20.5Z")).unwrap();
         assert_eq!(every("30m").anchor(), at("2026-03-07T07:00:00Z"));
         assert_eq!(every("24h").anchor(), at("2026-03-07T07:00:00Z"));
         assert_eq!(every("7h").anchor(), at("2026-03-07T15:13:20.5Z"));
@@ -137,35 +124,21 @@ mod tests {
 
     #[test]
     fn slots_lie_on_the_grid_in_both_directions() {
-        let every =
-            Every::from_anchor(Elapsed::parse("7h").unwrap(), at("2026-01-01T00:00:00Z")).unwrap();
+        let every = Every::from_anchor(Elapsed::parse("7h").unwrap(), at("2026-01-01T00:00:00Z")).unwrap();
         assert_eq!(every.next(at("2025-06-01T00:00:00Z")), Some(at("2026-01-01T00:00:00Z")));
         assert_eq!(every.next(at("2026-01-01T00:00:00Z")), Some(at("2026-01-01T07:00:00Z")));
-        assert_eq!(
-            every.next(at("2026-01-01T06:59:59.999999999Z")),
-            Some(at("2026-01-01T07:00:00Z"))
-        );
+        assert_eq!(every.next(at("2026-01-01T06:59:59.999999999Z")), Some(at("2026-01-01T07:00:00Z")));
         assert_eq!(every.previous(at("2026-01-01T07:00:00Z")), Some(at("2026-01-01T00:00:00Z")));
-        assert_eq!(
-            every.previous(at("2026-01-01T07:00:00.000000001Z")),
-            Some(at("2026-01-01T07:00:00Z"))
-        );
+        assert_eq!(every.previous(at("2026-01-01T07:00:00.000000001Z")), Some(at("2026-01-01T07:00:00Z")));
         assert_eq!(every.previous(at("2026-01-01T00:00:00Z")), None);
         assert_eq!(every.next(Timestamp::MAX), None);
     }
 
     #[test]
     fn half_seconds_count_and_less_than_a_second_is_refused() {
-        let every =
-            Every::from_anchor(Elapsed::parse("1s500ms").unwrap(), at("2026-01-01T00:00:00Z"))
-                .unwrap();
+        let every = Every::from_anchor(Elapsed::parse("1s500ms").unwrap(), at("2026-01-01T00:00:00Z")).unwrap();
         assert_eq!(every.next(at("2026-01-01T00:00:00Z")), Some(at("2026-01-01T00:00:01.5Z")));
-        let error =
-            Every::from_anchor(Elapsed::parse("999ms").unwrap(), at("2026-01-01T00:00:00Z"))
-                .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "every: an interval of 999ms is too short at position 0; use 1s or more"
-        );
+        let error = Every::from_anchor(Elapsed::parse("999ms").unwrap(), at("2026-01-01T00:00:00Z")).unwrap_err();
+        assert_eq!(error.to_string(), "every: an interval of 999ms is too short at position 0; use 1s or more");
     }
 }

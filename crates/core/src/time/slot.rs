@@ -97,10 +97,16 @@ impl Slot {
 
     /// The key: unique within the schedule, and the same after an edit, a restart or an update of the zone data.
     pub fn key(&self) -> SlotKey {
-        SlotKey(match self.form {
-            KeyForm::Local => format!("{}/{}@{}", self.nominal(), self.fold(), self.zone),
-            KeyForm::Instant => format!("i:{}", floor_second(self.scheduled_at)),
-        })
+        let mut key = String::new();
+        self.write_key(&mut key).expect("writing to a string does not fail");
+        SlotKey(key)
+    }
+
+    pub(crate) fn write_key(&self, to: &mut impl fmt::Write) -> fmt::Result {
+        match self.form {
+            KeyForm::Local => write!(to, "{}/{}@{}", self.nominal(), self.fold(), self.zone),
+            KeyForm::Instant => write!(to, "i:{}", floor_second(self.scheduled_at)),
+        }
     }
 
     /// Whether the slot is known by what a clock shows, so that its nominal time bounds a cursor.
@@ -111,11 +117,9 @@ impl Slot {
 
 /// The key of a slot, unique per schedule.
 ///
-/// Cron and times of day: `2026-03-08T09:00:00/0@Europe/Paris` (nominal time, fold, zone). Other times: `i:<UTC seconds>`.
-/// Runs that no slot stands for have keys of their own: `e:<event id>` and `m:<run id>`.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+/// Cron and times of day: `2026-03-08T09:00:00/0@Europe/Paris` (nominal time, fold, zone). Other times: `i:<UTC
+/// seconds>`. Runs that no slot stands for have keys of their own: `e:<event id>` and `m:<run id>`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SlotKey(String);
 

@@ -30,8 +30,7 @@ impl TimesOfDay {
         }
         let mut seconds = vec![];
         for (position, time) in times.iter().enumerate() {
-            let second = parse_time(time.as_ref())
-                .map_err(|error| error.within(format!("times[{position}]")))?;
+            let second = parse_time(time.as_ref()).map_err(|error| error.within(format!("times[{position}]")))?;
             seconds.push(second);
         }
         seconds.sort_unstable();
@@ -74,17 +73,12 @@ impl TimesOfDay {
 
 /// Reads `HH:MM` or `HH:MM:SS` as seconds since midnight.
 pub(crate) fn parse_time(text: &str) -> Result<u32, ParseError> {
-    let wrong =
-        |at: usize, problem: String, fix: &str| ParseError::at_byte(text, at, "time", problem, fix);
+    let wrong = |at: usize, problem: String, fix: &str| ParseError::at_byte(text, at, "time", problem, fix);
     let mut second = 0;
     let mut at = 0;
     let parts: Vec<&str> = text.split(':').collect();
     if !(2..=3).contains(&parts.len()) {
-        return Err(wrong(
-            0,
-            format!("{} is not a time of day", quoted(text)),
-            "use HH:MM or HH:MM:SS",
-        ));
+        return Err(wrong(0, format!("{} is not a time of day", quoted(text)), "use HH:MM or HH:MM:SS"));
     }
     for (part, (name, max)) in parts.iter().zip([("hour", 23), ("minute", 59), ("second", 59)]) {
         if part.is_empty() || 2 < part.len() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -93,11 +87,7 @@ pub(crate) fn parse_time(text: &str) -> Result<u32, ParseError> {
         }
         let number = part.bytes().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
         if max < number {
-            return Err(wrong(
-                at,
-                format!("the {name} {number} is out of range"),
-                &format!("use 0 to {max}"),
-            ));
+            return Err(wrong(at, format!("the {name} {number} is out of range"), &format!("use 0 to {max}")));
         }
         second = second * 60 + number;
         at += part.len() + 1;
@@ -133,16 +123,10 @@ mod tests {
     #[test]
     fn errors_name_the_entry_and_the_place() {
         for (times, message) in [
-            (
-                &["09:00", "24:00"][..],
-                "times[1]: the hour 24 is out of range at position 0; use 0 to 23",
-            ),
+            (&["09:00", "24:00"][..], "times[1]: the hour 24 is out of range at position 0; use 0 to 23"),
             (&["09:60"], "times[0]: the minute 60 is out of range at position 3; use 0 to 59"),
             (&["09:00:61"], "times[0]: the second 61 is out of range at position 6; use 0 to 59"),
-            (
-                &["0900"],
-                "times[0]: \"0900\" is not a time of day at position 0; use HH:MM or HH:MM:SS",
-            ),
+            (&["0900"], "times[0]: \"0900\" is not a time of day at position 0; use HH:MM or HH:MM:SS"),
             (&["09:0x"], "times[0]: \"0x\" is not a minute at position 3; use HH:MM or HH:MM:SS"),
             (&["+9:00"], "times[0]: \"+9\" is not a hour at position 0; use HH:MM or HH:MM:SS"),
             (&["009:00"], "times[0]: \"009\" is not a hour at position 0; use HH:MM or HH:MM:SS"),

@@ -4,8 +4,8 @@
 //! Invariant: every slot has one key and one instant, and comes out exactly once, also when it is skipped.
 //! Not here: how many runs are left and how far ahead to plan (`plan`).
 
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
 use super::calendar::Calendar;
 use super::elapsed::Elapsed;
@@ -20,6 +20,9 @@ use crate::stable_hash::StableHash;
 
 /// Slots in a longer gap are all skipped: what was meant for a lost day is not meant for the next one.
 const GAP_MOVED_MAX: i64 = 3 * 3_600;
+
+/// How many slots tell how often a schedule fires.
+const RATE_SLOTS: usize = 1_000;
 
 /// The pure function from time to slots.
 #[derive(Debug, Clone)]
@@ -49,12 +52,7 @@ struct Jitter {
 
 impl Timetable {
     /// Compiles a trigger. `zone` is the schedule's own: its days are the schedule's days.
-    pub fn new(
-        trigger: &Trigger,
-        zone: &str,
-        dst: DstPolicy,
-        zones: &Zones,
-    ) -> Result<Timetable, UnknownZone> {
+    pub fn new(trigger: &Trigger, zone: &str, dst: DstPolicy, zones: &Zones) -> Result<Timetable, UnknownZone> {
         let zone = zones.get(zone)?;
         let source = |pattern: Pattern, zone: Zone| {
             let repeats = !pattern.is_fixed() || dst.repeat == RepeatPolicy::Both;
@@ -63,29 +61,19 @@ impl Timetable {
         let rule = match trigger {
             Trigger::Cron(crons) => {
                 let sources = crons.iter().map(|entry| {
-                    let zone =
-                        entry.zone.as_deref().map_or(Ok(zone.clone()), |name| zones.get(name))?;
+                    let zone = entry.zone.as_deref().map_or(Ok(zone.clone()), |name| zones.get(name))?;
                     Ok(source(Pattern::Cron(entry.cron.clone()), zone))
                 });
                 Rule::Civil(sources.collect::<Result<_, UnknownZone>>()?)
             }
-            Trigger::Times(times) => {
-                Rule::Civil([source(Pattern::Times(times.clone()), zone.clone())].into())
-            }
+            Trigger::Times(times) => Rule::Civil([source(Pattern::Times(times.clone()), zone.clone())].into()),
             Trigger::Every(every) => Rule::Every(*every),
             Trigger::At(At(at)) => Rule::Once(*at),
             Trigger::After(after) => after.instant().map_or(Rule::Never, Rule::Once),
             Trigger::Immediate(immediate) => Rule::Once(immediate.at),
             Trigger::OnEvent(_) => Rule::Never,
         };
-        Ok(Timetable {
-            zone,
-            rule,
-            gap: dst.gap,
-            bounds: Bounds::default(),
-            calendar: None,
-            jitter: None,
-        })
+        Ok(Timetable { zone, rule, gap: dst.gap, bounds: Bounds::default(), calendar: None, jitter: None })
     }
 
     /// The same within bounds. How many runs are left is not a matter of time: `max_runs` is for planning.
@@ -95,11 +83,7 @@ impl Timetable {
     }
 
     /// The same, open only when a calendar is.
-    pub fn with_calendar(
-        self,
-        calendar: &Calendar,
-        zones: &Zones,
-    ) -> Result<Timetable, UnknownZone> {
+    pub fn with_calendar(self, calendar: &Calendar, zones: &Zones) -> Result<Timetable, UnknownZone> {
         let zone = zones.get(calendar.zone())?;
         Ok(Timetable { calendar: Some((calendar.clone(), zone)), ..self })
     }
@@ -122,9 +106,7 @@ impl Timetable {
             None => after,
         };
         let ahead = match &self.rule {
-            Rule::Civil(sources) => {
-                Ahead::Civil(Merge::new(sources, |source| source.after(floor_second(after))))
-            }
+            Rule::Civil(sources) => Ahead::Civil(Merge::new(sources, |source| source.after(floor_second(after)))),
             Rule::Every(every) => Ahead::Every { every, after },
             Rule::Once(at) => Ahead::Once((after < *at).then_some(*at)),
             Rule::Never => Ahead::Once(None),
@@ -141,9 +123,7 @@ impl Timetable {
         // The first whole second that is not before the instant.
         let second = floor_second(before) + i64::from(before.subsec_nanosecond() != 0);
         let behind = match &self.rule {
-            Rule::Civil(sources) => {
-                Behind::Civil(Merge::new(sources, |source| source.before(second)))
-            }
+            Rule::Civil(sources) => Behind::Civil(Merge::new(sources, |source| source.before(second))),
             Rule::Every(every) => Behind::Every { every, before },
             Rule::Once(at) => Behind::Once((*at < before).then_some(*at)),
             Rule::Never => Behind::Once(None),
@@ -156,8 +136,7 @@ impl Timetable {
         let second = match (key.named()?, &self.rule) {
             (Named::Instant(second), _) => second,
             (Named::Local { local, is_second_pass, zone }, Rule::Civil(sources)) => {
-                let zone =
-                    sources.iter().map(|source| &source.zone).find(|known| known.name() == zone)?;
+                let zone = sources.iter().map(|source| &source.zone).find(|known| known.name() == zone)?;
                 let first = zone.segment_reaching(local);
                 let segment = if is_second_pass { zone.segment_after(&first)? } else { first };
                 // A time in a gap is scheduled at its end, where the segment starts.
@@ -181,10 +160,22 @@ impl Timetable {
         self.day_slots(date).filter(|slot| slot.skipped.is_none()).count()
     }
 
+    /// The shortest time between two runs in a row, for an edge that has a minimum; `None` with fewer than two runs.
+    ///
+    /// Looks at [`RATE_SLOTS`] slots behind an instant. A cron has the same times on each of its days, so that these tell.
+    pub fn shortest_interval(&self, after: Timestamp) -> Option<SignedDuration> {
+        let runs = self.slots(after).take(RATE_SLOTS).filter(|slot| slot.skipped.is_none());
+        let mut before = None;
+        runs.filter_map(|slot| {
+            let since = before.replace(slot.scheduled_at)?;
+            Some(slot.scheduled_at.duration_since(since))
+        })
+        .min()
+    }
+
     fn day_slots(&self, date: Date) -> impl Iterator<Item = Slot> {
         let end = self.zone.day_end(date);
-        self.slots(just_before(self.zone.day_start(date)))
-            .take_while(move |slot| slot.scheduled_at < end)
+        self.slots(just_before(self.zone.day_start(date))).take_while(move |slot| slot.scheduled_at < end)
     }
 
     /// What becomes of the hit of source `index`: a slot, or nothing where another source's slot stands for it.
@@ -204,23 +195,20 @@ impl Timetable {
     /// Which of the hits in a gap runs: the earliest, unless the end of the gap is itself a slot.
     fn resolve_gap(&self, sources: &[Source], index: usize, hit: &Hit) -> GapAnswer {
         let ends_at = hit.second;
-        if self.gap == GapPolicy::Skip
-            || GAP_MOVED_MAX < hit.gap
-            || sources.iter().any(|source| source.hits(ends_at))
-        {
+        if self.gap == GapPolicy::Skip || GAP_MOVED_MAX < hit.gap || sources.iter().any(|source| source.hits(ends_at)) {
             return GapAnswer::Skipped;
         }
         if Some((hit.local, index)) != first_in_gap(sources, &sources[index].zone, ends_at) {
             return GapAnswer::Skipped;
         }
         // Gaps of several zones may end at one instant: that is one slot, the first listed.
-        let other_is_first = sources[..index].iter().any(|other| {
-            first_in_gap(sources, &other.zone, ends_at).is_some_and(|(_, winner)| winner < index)
-        });
+        let other_is_first = sources[..index]
+            .iter()
+            .any(|other| first_in_gap(sources, &other.zone, ends_at).is_some_and(|(_, winner)| winner < index));
         if other_is_first { GapAnswer::SameAsAnother } else { GapAnswer::Runs }
     }
 
-    /// Calendar, bounds and jitter: what is the same for every kind of trigger.
+    /// Calendar and jitter: what is the same for every kind of trigger.
     fn finish(&self, mut slot: Slot) -> Slot {
         if let Some((calendar, zone)) = &self.calendar
             && slot.skipped.is_none()
@@ -240,20 +228,14 @@ impl Timetable {
 
     fn jittered(&self, slot: &Slot, jitter: Jitter) -> Timestamp {
         let at = slot.scheduled_at;
-        let hash = StableHash::new()
-            .bytes(jitter.schedule.0.as_bytes())
-            .bytes(slot.key().as_str().as_bytes());
-        let plain = Timetable { jitter: None, ..self.clone() };
-        let next = plain.slots(at).next().map(|next| next.scheduled_at);
+        let mut hash = StableHash::new().bytes(jitter.schedule.0.as_bytes());
+        slot.write_key(&mut hash).expect("hashing does not fail");
+        let next = self.slots(at).advance().map(|next| next.scheduled_at);
         // Strictly before the next slot, and not behind the end.
         let room = next.map_or(i64::MAX, |next| next.duration_since(at).as_millis() as i64 - 1);
-        let room = self
-            .bounds
-            .end_at()
-            .map_or(room, |end| room.min(end.duration_since(at).as_millis() as i64));
+        let room = self.bounds.end_at().map_or(room, |end| room.min(end.duration_since(at).as_millis() as i64));
         let max = jitter.max.milliseconds().min(room).max(0);
-        let delay =
-            jiff::SignedDuration::from_millis((hash.finish() % (max.unsigned_abs() + 1)) as i64);
+        let delay = SignedDuration::from_millis((hash.finish() % (max.unsigned_abs() + 1)) as i64);
         at.checked_add(delay).unwrap_or(at)
     }
 }
@@ -271,11 +253,9 @@ fn first_in_gap(sources: &[Source], zone: &Zone, ends_at: i64) -> Option<(i64, u
     let is_moved = segment.start == ends_at && (1..=GAP_MOVED_MAX).contains(&segment.gap_before());
     let lost = |source: &Source| {
         let local = source.pattern.next(segment.repeated_until())?;
-        (source.zone == *zone && source.pattern.is_fixed() && local < segment.local_start())
-            .then_some(local)
+        (source.zone == *zone && source.pattern.is_fixed() && local < segment.local_start()).then_some(local)
     };
-    let candidates =
-        sources.iter().enumerate().filter_map(|(index, source)| Some((lost(source)?, index)));
+    let candidates = sources.iter().enumerate().filter_map(|(index, source)| Some((lost(source)?, index)));
     candidates.min().filter(|_| is_moved)
 }
 
@@ -293,10 +273,9 @@ enum Ahead<'t> {
     Once(Option<Timestamp>),
 }
 
-impl Iterator for Slots<'_> {
-    type Item = Slot;
-
-    fn next(&mut self) -> Option<Slot> {
+impl Slots<'_> {
+    /// The next slot as the trigger has it, before calendar and jitter.
+    fn advance(&mut self) -> Option<Slot> {
         let timetable = self.timetable;
         let slot = match &mut self.ahead {
             Ahead::Civil(hits) => loop {
@@ -311,10 +290,16 @@ impl Iterator for Slots<'_> {
             }
             Ahead::Once(at) => Slot::at_instant(at.take()?, &timetable.zone)?,
         };
-        if timetable.bounds.is_behind(slot.scheduled_at) {
-            return None;
-        }
-        Some(timetable.finish(slot))
+        (!timetable.bounds.is_behind(slot.scheduled_at)).then_some(slot)
+    }
+}
+
+impl Iterator for Slots<'_> {
+    type Item = Slot;
+
+    fn next(&mut self) -> Option<Slot> {
+        let slot = self.advance()?;
+        Some(self.timetable.finish(slot))
     }
 }
 
@@ -395,16 +380,13 @@ impl<'t, W: Iterator<Item = Hit>> Merge<'t, W> {
             Walks::One(walk) => return Some((0, walk.next()?)),
             Walks::Many(walks) => walks,
         };
-        let offered =
-            walks.iter().enumerate().filter_map(|(index, (_, hit))| Some((index, (*hit)?)));
+        let offered = walks.iter().enumerate().filter_map(|(index, (_, hit))| Some((index, (*hit)?)));
         let (first, hit) = offered.min_by_key(|(index, hit)| order(*index, hit))?;
         let zone = &self.sources[first].zone;
         for (index, (walk, offered)) in walks.iter_mut().enumerate() {
             let is_same = offered.is_some_and(|other| {
                 let same_lost_time = other.local == hit.local && self.sources[index].zone == *zone;
-                other.second == hit.second
-                    && (other.gap == 0) == (hit.gap == 0)
-                    && (hit.gap == 0 || same_lost_time)
+                other.second == hit.second && (other.gap == 0) == (hit.gap == 0) && (hit.gap == 0 || same_lost_time)
             });
             if is_same {
                 *offered = walk.next();
@@ -424,18 +406,14 @@ fn order_forwards(index: usize, hit: &Hit) -> HitOrder {
 
 /// The reverse, but of hits that are one slot still the first listed.
 fn order_backwards(index: usize, hit: &Hit) -> HitOrder {
-    if hit.gap == 0 {
-        (-hit.second, false, 0, index)
-    } else {
-        (-hit.second, true, -hit.local, index)
-    }
+    if hit.gap == 0 { (-hit.second, false, 0, index) } else { (-hit.second, true, -hit.local, index) }
 }
 
 /// The instant before, as fine as instants get.
 pub(crate) fn just_before(at: Timestamp) -> Timestamp {
-    at.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
+    at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
 }
 
 fn just_after(at: Timestamp) -> Timestamp {
-    at.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
+    at.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
 }

@@ -1,7 +1,8 @@
 //! The segment walk: the civil times of a pattern, put on the time line of a zone.
 //!
-//! Inside a segment of constant offset a local time becomes an instant by one subtraction, so one civil search finds the next
-//! hit; only at a segment's border does the zone matter. There, local times are missing (a gap) or come twice (a repeat).
+//! Inside a segment of constant offset a local time becomes an instant by one subtraction, so one civil search finds
+//! the next hit; only at a segment's border does the zone matter. There, local times are missing (a gap) or come twice
+//! (a repeat).
 //! Invariant: hits come in strictly increasing order of (instant, local time), backwards in strictly decreasing order.
 //! Not here: which of the hits in a gap runs. That needs the whole schedule (`timetable`).
 
@@ -77,13 +78,7 @@ impl Hit {
 
     /// A hit in the gap that ends where `segment` starts.
     fn in_gap_before(segment: &Segment, local: i64) -> Hit {
-        Hit {
-            second: segment.start,
-            local,
-            offset: segment.offset,
-            is_second_pass: false,
-            gap: segment.gap_before(),
-        }
+        Hit { second: segment.start, local, offset: segment.offset, is_second_pass: false, gap: segment.gap_before() }
     }
 }
 
@@ -168,8 +163,7 @@ impl Iterator for Forwards<'_> {
             if local < self.segment.local_start() {
                 self.segment = zone.segment_before(&self.segment)?;
             }
-            if self.segment.local_end() <= local && self.segment.offset_after <= self.segment.offset
-            {
+            if self.segment.local_end() <= local && self.segment.offset_after <= self.segment.offset {
                 return None; // Time ends before the clock shows it.
             }
         }
@@ -194,11 +188,7 @@ impl Iterator for Backwards<'_> {
         loop {
             let segment = &self.segment;
             let previous_ends = segment.repeated_until();
-            let starts = if *repeats {
-                segment.local_start()
-            } else {
-                segment.local_start().max(previous_ends)
-            };
+            let starts = if *repeats { segment.local_start() } else { segment.local_start().max(previous_ends) };
             if starts <= local {
                 self.until = local - 1;
                 return Some(Hit::inside(segment, local));
@@ -228,8 +218,7 @@ impl Iterator for Backwards<'_> {
             if local < reached.local_start() {
                 return None; // Time begins behind it.
             }
-            self.segment =
-                if local < reached.local_end() { reached } else { zone.segment_after(&reached)? };
+            self.segment = if local < reached.local_end() { reached } else { zone.segment_after(&reached)? };
         }
     }
 }

@@ -25,10 +25,7 @@ pub struct Zones {
 
 /// A zone that the database does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "zone: {} is not an IANA time zone of tzdata {version}; use a name like Europe/Paris or UTC",
-    quoted(name)
-)]
+#[error("zone: {} is not an IANA time zone of tzdata {version}; use a name like Europe/Paris or UTC", quoted(name))]
 pub struct UnknownZone {
     /// What was asked for.
     pub name: String,
@@ -82,7 +79,8 @@ pub fn bundled_version() -> &'static str {
 
 /// Whether zone data of version `a` is newer than that of version `b`. Versions are a year and a letter: `2026e`.
 pub fn is_newer(a: &str, b: &str) -> bool {
-    // `2026z` is followed by `2026za`, so length decides before letters do. What has no year is older than all that has.
+    // `2026z` is followed by `2026za`, so length decides before letters do. What has no year is older than all that
+    // has.
     let year = |version: &str| version.get(..4).and_then(|year| year.parse::<u16>().ok());
     (year(a), a.len(), a) > (year(b), b.len(), b) && year(a).is_some()
 }
@@ -108,7 +106,8 @@ const TABLE_UNTIL: i64 = 4_102_444_800;
 const INDEX_FROM: i64 = 0;
 const INDEX_SHIFT: u32 = 23;
 
-/// The ends of time in seconds, [`Timestamp::MIN`] and [`Timestamp::MAX`]: no segment reaches beyond what jiff can express.
+/// The ends of time in seconds, [`Timestamp::MIN`] and [`Timestamp::MAX`]: no segment reaches beyond what jiff can
+/// express.
 const TIME_MIN: i64 = -377_705_023_201;
 const TIME_MAX: i64 = 253_402_207_200;
 
@@ -202,8 +201,8 @@ impl Zone {
 
     /// The first instant at which the local date is `date` or later.
     ///
-    /// That is midnight where there is one, the end of the gap where there is none, and the start of the next day for a date
-    /// that the zone left out. Where a repeated hour straddles midnight, the day begins at the first midnight.
+    /// That is midnight where there is one, the end of the gap where there is none, and the start of the next day for a
+    /// date that the zone left out. Where a repeated hour straddles midnight, the day begins at the first midnight.
     pub fn day_start(&self, date: Date) -> Timestamp {
         let midnight = local_of_date(date);
         let segment = self.segment_reaching(midnight);
@@ -282,8 +281,7 @@ impl Zone {
                 offset_after: offsets[position + 1],
             },
             None => {
-                let (end, offset_after) =
-                    self.change_after(starts[position].max(TABLE_UNTIL - 1), offset);
+                let (end, offset_after) = self.change_after(starts[position].max(TABLE_UNTIL - 1), offset);
                 Segment { start: starts[position], end, offset, offset_before, offset_after }
             }
         }
@@ -347,8 +345,7 @@ pub(crate) fn instant(second: i64) -> Option<Timestamp> {
 }
 
 fn clamped_instant(second: i64) -> Timestamp {
-    Timestamp::from_second(second.clamp(TIME_MIN, TIME_MAX))
-        .expect("clamped to what jiff can express")
+    Timestamp::from_second(second.clamp(TIME_MIN, TIME_MAX)).expect("clamped to what jiff can express")
 }
 
 #[cfg(test)]
@@ -364,11 +361,7 @@ mod tests {
         let date: Date = date.parse().unwrap();
         let (start, end) = (zone.day_start(date), zone.day_end(date));
         assert_eq!(start, starts_at.parse().unwrap(), "{zone_name} {date} starts");
-        assert_eq!(
-            end.duration_since(start).as_secs_f64() / 3_600.0,
-            hours,
-            "{zone_name} {date} lasts"
-        );
+        assert_eq!(end.duration_since(start).as_secs_f64() / 3_600.0, hours, "{zone_name} {date} lasts");
     }
 
     #[test]
@@ -396,18 +389,9 @@ mod tests {
     #[test]
     fn the_date_key_is_the_local_date() {
         let apia = zone("Pacific/Apia");
-        assert_eq!(
-            apia.date_key("2011-12-30T09:59:59Z".parse().unwrap()).to_string(),
-            "2011-12-29"
-        );
-        assert_eq!(
-            apia.date_key("2011-12-30T10:00:00Z".parse().unwrap()).to_string(),
-            "2011-12-31"
-        );
-        assert_eq!(
-            zone("UTC").date_key("1969-12-31T23:59:59.5Z".parse().unwrap()).to_string(),
-            "1969-12-31"
-        );
+        assert_eq!(apia.date_key("2011-12-30T09:59:59Z".parse().unwrap()).to_string(), "2011-12-29");
+        assert_eq!(apia.date_key("2011-12-30T10:00:00Z".parse().unwrap()).to_string(), "2011-12-31");
+        assert_eq!(zone("UTC").date_key("1969-12-31T23:59:59.5Z".parse().unwrap()).to_string(), "1969-12-31");
     }
 
     #[test]
@@ -420,11 +404,7 @@ mod tests {
                 // 2200, so the walk passes the end of the table.
                 let next = zone.segment_after(&segment).unwrap();
                 assert_eq!(next.start, segment.end, "{name}");
-                assert_eq!(
-                    (next.offset_before, segment.offset_after),
-                    (segment.offset, next.offset),
-                    "{name}"
-                );
+                assert_eq!((next.offset_before, segment.offset_after), (segment.offset, next.offset), "{name}");
                 assert_ne!(next.offset, segment.offset, "{name}");
                 assert_eq!(zone.segment_before(&next), Some(segment), "{name}");
                 for second in [segment.end - 1, segment.end, segment.end + 1] {
@@ -441,8 +421,7 @@ mod tests {
         let zones = Zones::bundled();
         assert_eq!(zones.get("europe/paris").unwrap().name(), "Europe/Paris");
         assert_eq!(zones.get("UTC").unwrap().name(), "UTC");
-        for name in ["", "Europe/Pari", "+02:00", "Etc/Unknown", "CET-1CEST", "../etc/passwd", "\0"]
-        {
+        for name in ["", "Europe/Pari", "+02:00", "Etc/Unknown", "CET-1CEST", "../etc/passwd", "\0"] {
             let error = zones.get(name).unwrap_err();
             assert!(error.to_string().contains("use a name like Europe/Paris"), "{error}");
         }

@@ -71,8 +71,7 @@ impl DaySet {
             matching |= u64::from(week_from(weekdays, first_weekday)) << (1 + 7 * weeks);
         }
         if self.last != 0 {
-            matching |=
-                u64::from(week_from(self.last, (first_weekday + length) % 7)) << (length - 6);
+            matching |= u64::from(week_from(self.last, (first_weekday + length) % 7)) << (length - 6);
         }
         matching as u32
     }

@@ -4,8 +4,7 @@ use super::Cron;
 use super::days::bits;
 use crate::words::{list, ordinal, runs};
 
-const WEEKDAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -31,10 +30,7 @@ impl Cron {
         parts.push(self.describe_days());
         if self.months != 0x1ffe {
             let months: Vec<u32> = bits(self.months.into()).collect();
-            parts.push(format!(
-                "in {}",
-                runs(&months, |month| MONTHS[month as usize - 1].to_owned())
-            ));
+            parts.push(format!("in {}", runs(&months, |month| MONTHS[month as usize - 1].to_owned())));
         }
         if let Some(spans) = &self.years.0 {
             let spans: Vec<String> = spans
@@ -67,8 +63,7 @@ impl Cron {
         };
         match (hours.step, minutes.values.as_slice()) {
             (Some(step), [minute]) if hours.first() == 0 => {
-                let at_minute =
-                    if *minute == 0 { String::new() } else { format!(" at minute {minute}") };
+                let at_minute = if *minute == 0 { String::new() } else { format!(" at minute {minute}") };
                 format!("{}{at_minute}{at_second}", every(step, "hour"))
             }
             (Some(step), [minute]) => {
@@ -76,9 +71,7 @@ impl Cron {
             }
             (_, [minute]) if hours.is_run() => {
                 let (first, last) = (hours.first(), hours.last());
-                format!(
-                    "Every hour from {first:02}:{minute:02} to {last:02}:{minute:02}{at_second}"
-                )
+                format!("Every hour from {first:02}:{minute:02} to {last:02}:{minute:02}{at_second}")
             }
             _ => {
                 let minutes_phrase = match minutes.step {
@@ -92,12 +85,7 @@ impl Cron {
                     if minutes.step.is_some() { String::new() } else { " of every hour".to_owned() }
                 } else if hours.is_run() && minutes.step.is_some() {
                     let last_minute = minutes.last();
-                    format!(
-                        " from {:02}:{:02} to {:02}:{last_minute:02}",
-                        hours.first(),
-                        minutes.first(),
-                        hours.last()
-                    )
+                    format!(" from {:02}:{:02} to {:02}:{last_minute:02}", hours.first(), minutes.first(), hours.last())
                 } else {
                     format!(" of {}", hours.named("hour"))
                 };
@@ -156,11 +144,7 @@ impl Cron {
 
     fn on_weekdays(&self) -> String {
         let weekdays = self.describe_weekdays();
-        if weekdays.starts_with("the ") || weekdays.starts_with("on ") {
-            weekdays
-        } else {
-            format!("on {weekdays}")
-        }
+        if weekdays.starts_with("the ") || weekdays.starts_with("on ") { weekdays } else { format!("on {weekdays}") }
     }
 
     fn describe_days_of_month(&self) -> String {
@@ -194,14 +178,10 @@ impl Cron {
         }
         for (n, weekdays) in (1..).zip(days.nth) {
             items.extend(
-                bits(weekdays.into())
-                    .map(|day| format!("the {} {} of the month", ordinal(n), weekday_name(day))),
+                bits(weekdays.into()).map(|day| format!("the {} {} of the month", ordinal(n), weekday_name(day))),
             );
         }
-        items.extend(
-            bits(days.last.into())
-                .map(|day| format!("the last {} of the month", weekday_name(day))),
-        );
+        items.extend(bits(days.last.into()).map(|day| format!("the last {} of the month", weekday_name(day))));
         list(&items, "and")
     }
 }
@@ -250,7 +230,7 @@ impl Series {
         let step = match values.as_slice() {
             [first, second, ..] => Some(second - first).filter(|step| {
                 let even = values.windows(2).all(|pair| pair[1] - pair[0] == *step);
-                even && size % step == 0 && first < step && size <= values[values.len() - 1] + step
+                even && size.is_multiple_of(*step) && first < step && size <= values[values.len() - 1] + step
             }),
             _ => None,
         };
@@ -300,10 +280,7 @@ mod tests {
             ("5/20 * * * *", "Every 20 minutes from minute 5, every day"),
             ("0 1/2 * * *", "Every 2 hours from 01:00, every day"),
             ("5,20 * * * *", "At minutes 5 and 20 of every hour, every day"),
-            (
-                "*/7 * * * *",
-                "At minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 of every hour, every day",
-            ),
+            ("*/7 * * * *", "At minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 of every hour, every day"),
             ("*/5 9-17 * * MON-FRI", "Every 5 minutes from 09:00 to 17:55, Monday to Friday"),
             ("*/15 9,17 * * *", "Every 15 minutes of hours 9 and 17, every day"),
             ("0 * * * *", "Every hour, every day"),
@@ -322,10 +299,7 @@ mod tests {
             ("0 0 L-3 * *", "At 00:00, on the 3rd day before the last day of the month"),
             ("0 0 LW * *", "At 00:00, on the last weekday of the month"),
             ("0 0 15W * *", "At 00:00, on the weekday nearest day 15 of the month"),
-            (
-                "0 0 L-2W * *",
-                "At 00:00, on the weekday nearest the 2nd day before the last day of the month",
-            ),
+            ("0 0 L-2W * *", "At 00:00, on the weekday nearest the 2nd day before the last day of the month"),
             ("0 0 * * 5L", "At 00:00, the last Friday of the month"),
             ("0 0 * * FRI#2", "At 00:00, the 2nd Friday of the month"),
             ("0 0 13 * FRI", "At 00:00, on day 13 of the month or on Friday"),
@@ -337,10 +311,7 @@ mod tests {
             ("0 0 * * 1,3,5", "At 00:00, Monday, Wednesday and Friday"),
             ("0 0 29 2 *", "At 00:00, on day 29 of the month, in February"),
             ("0 12 * JUN-AUG *", "At 12:00, every day, in June to August"),
-            (
-                "0 0 12 ? * 6#5 2026-2060",
-                "At 12:00, the 5th Saturday of the month, in 2026 to 2060",
-            ),
+            ("0 0 12 ? * 6#5 2026-2060", "At 12:00, the 5th Saturday of the month, in 2026 to 2060"),
             ("0 0 12 * * ? 2026/4", "At 12:00, every day, in every 4 years from 2026 to 9999"),
             ("@hourly", "Every hour, every day"),
             ("@weekly", "At 00:00, Sunday"),

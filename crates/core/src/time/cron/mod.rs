@@ -20,9 +20,7 @@ use days::DaySet;
 use search::{ClockSet, Years};
 
 /// How the two day fields are read.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// Vixie cron: either day field may match, unless one starts with `*` or `?`; days of the week 0–7, Sunday 0 or 7.
@@ -86,8 +84,8 @@ impl Cron {
 
     /// Whether the second, minute or hour field has a `*`, a range or a step.
     ///
-    /// Such an expression means "at this rhythm", so it has no slot in a gap and fires in both passes of a repeated hour;
-    /// any other means "at this time of day" and follows the schedule's policies.
+    /// Such an expression means "at this rhythm", so it has no slot in a gap and fires in both passes of a repeated
+    /// hour; any other means "at this time of day" and follows the schedule's policies.
     pub fn is_interval_like(&self) -> bool {
         self.is_interval_like
     }

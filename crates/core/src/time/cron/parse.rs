@@ -18,8 +18,7 @@ const MACROS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-const MONTHS: [&str; 12] =
-    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// What a field accepts.
@@ -38,8 +37,7 @@ const DAY_OF_MONTH: FieldRule = FieldRule { name: "day-of-month", min: 1, max: 3
 const MONTH: FieldRule = FieldRule { name: "month", min: 1, max: 12, names: &MONTHS };
 /// Sunday is 0 and 7 at once: steps and ranges may pass through either.
 const DAY_OF_WEEK: FieldRule = FieldRule { name: "day-of-week", min: 0, max: 7, names: &WEEKDAYS };
-const QUARTZ_DAY_OF_WEEK: FieldRule =
-    FieldRule { name: "day-of-week", min: 1, max: 7, names: &WEEKDAYS };
+const QUARTZ_DAY_OF_WEEK: FieldRule = FieldRule { name: "day-of-week", min: 1, max: 7, names: &WEEKDAYS };
 const YEAR: FieldRule = FieldRule { name: "year", min: FIRST_YEAR as u32, max: 9_999, names: &[] };
 
 /// A plain item of a field: every `step`-th value from `from` to `until`, which may lie before `from`.
@@ -54,13 +52,7 @@ struct Span {
 pub(super) fn parse(text: &str, dialect: Option<Dialect>) -> Result<Cron, ParseError> {
     if TEXT_MAX < text.len() {
         let problem = format!("the text has {} bytes", text.len());
-        return Err(ParseError::at_byte(
-            text,
-            TEXT_MAX,
-            "cron",
-            problem,
-            format!("use at most {TEXT_MAX}"),
-        ));
+        return Err(ParseError::at_byte(text, TEXT_MAX, "cron", problem, format!("use at most {TEXT_MAX}")));
     }
     let trimmed = text.trim();
     if let Some(after_at) = trimmed.strip_prefix('@') {
@@ -80,7 +72,7 @@ pub(super) fn parse(text: &str, dialect: Option<Dialect>) -> Result<Cron, ParseE
 fn parse_fields(text: &str, dialect: Option<Dialect>) -> Result<Cron, ParseError> {
     let fields = split(text);
     let (second, rest, year) = match fields.as_slice() {
-        [rest @ ..] if rest.len() == 5 => (None, rest, None),
+        rest if rest.len() == 5 => (None, rest, None),
         [second, rest @ ..] if rest.len() == 5 => (Some(second), rest, None),
         [second, rest @ .., year] if rest.len() == 5 => (Some(second), rest, Some(year)),
         _ => {
@@ -97,8 +89,7 @@ fn parse_fields(text: &str, dialect: Option<Dialect>) -> Result<Cron, ParseError
     let dialect = dialect.unwrap_or(if second.is_none() { Dialect::Unix } else { Dialect::Spring });
 
     let is_rhythm = |field: &Reader| field.text().contains(['*', '-', '/']);
-    let is_interval_like =
-        second.as_ref().is_some_and(is_rhythm) || is_rhythm(&minute) || is_rhythm(&hour);
+    let is_interval_like = second.as_ref().is_some_and(is_rhythm) || is_rhythm(&minute) || is_rhythm(&hour);
     let is_star = |field: &Reader| field.text().starts_with(['*', '?']);
     let either = dialect == Dialect::Unix && !is_star(&day_of_month) && !is_star(&day_of_week);
 
@@ -118,9 +109,7 @@ fn parse_fields(text: &str, dialect: Option<Dialect>) -> Result<Cron, ParseError
 
 /// The fields of a text with the byte at which each starts.
 fn split(text: &str) -> Vec<(usize, &str)> {
-    text.split_whitespace()
-        .map(|field| (field.as_ptr() as usize - text.as_ptr() as usize, field))
-        .collect()
+    text.split_whitespace().map(|field| (field.as_ptr() as usize - text.as_ptr() as usize, field)).collect()
 }
 
 /// Seconds, minutes, hours and months: values, ranges and steps, nothing else.
@@ -150,12 +139,7 @@ fn days_of_month(mut field: Reader<'_>, days: &mut DaySet) -> Result<(), ParseEr
         let start = item.at;
         let span = item.span(rule)?;
         if item.eat('W') {
-            if !item
-                .text_since(start)
-                .trim_end_matches(['W', 'w'])
-                .bytes()
-                .all(|byte| byte.is_ascii_digit())
-            {
+            if !item.text_since(start).trim_end_matches(['W', 'w']).bytes().all(|byte| byte.is_ascii_digit()) {
                 return Err(item.error_at(start, rule, "W stands behind one day", "use 15W or LW"));
             }
             days.nearest |= 1 << span.from;
@@ -166,11 +150,7 @@ fn days_of_month(mut field: Reader<'_>, days: &mut DaySet) -> Result<(), ParseEr
     })
 }
 
-fn days_of_week(
-    mut field: Reader<'_>,
-    dialect: Dialect,
-    days: &mut DaySet,
-) -> Result<(), ParseError> {
+fn days_of_week(mut field: Reader<'_>, dialect: Dialect, days: &mut DaySet) -> Result<(), ParseError> {
     let is_quartz = dialect == Dialect::Quartz;
     let rule = if is_quartz { &QUARTZ_DAY_OF_WEEK } else { &DAY_OF_WEEK };
     if field.text() == "?" {
@@ -225,12 +205,7 @@ fn years(mut field: Reader<'_>) -> Result<Years, ParseError> {
     field.each_item(&YEAR, |item| {
         let Span { from, until, step, until_at } = item.span(&YEAR)?;
         if until < from {
-            return Err(item.error_at(
-                until_at,
-                &YEAR,
-                "the range runs backwards",
-                "put the earlier year first",
-            ));
+            return Err(item.error_at(until_at, &YEAR, "the range runs backwards", "put the earlier year first"));
         }
         spans.push(YearSpan { from: from as i32, until: until as i32, step: step as i32 });
         Ok(())
@@ -242,18 +217,11 @@ fn years(mut field: Reader<'_>) -> Result<Years, ParseError> {
 fn expand(span: &Span, rule: &FieldRule) -> u64 {
     // Sunday is both 0 and 7, but only one day of the circle.
     let circle = if rule.max == 7 { 7 } else { rule.max - rule.min + 1 };
-    let length = if span.from <= span.until {
-        span.until - span.from
-    } else {
-        (span.until + circle - span.from) % circle
-    };
+    let length =
+        if span.from <= span.until { span.until - span.from } else { (span.until + circle - span.from) % circle };
     let value = |offset: u32| {
         let value = span.from + offset;
-        if rule.max < value || span.until < span.from {
-            rule.min + (value - rule.min) % circle
-        } else {
-            value
-        }
+        if rule.max < value || span.until < span.from { rule.min + (value - rule.min) % circle } else { value }
     };
     (0..=length).step_by(span.step as usize).fold(0, |set, offset| set | 1 << value(offset))
 }
@@ -285,8 +253,7 @@ impl<'a> Reader<'a> {
 
     /// Takes one character of the syntax, in either case.
     fn eat(&mut self, wanted: char) -> bool {
-        let found =
-            self.rest().chars().next().is_some_and(|next| next.eq_ignore_ascii_case(&wanted));
+        let found = self.rest().chars().next().is_some_and(|next| next.eq_ignore_ascii_case(&wanted));
         self.at += usize::from(found);
         found
     }
@@ -329,12 +296,7 @@ impl<'a> Reader<'a> {
         let step = self.number(rule, 1, u32::MAX)?;
         if rule.max < step {
             let problem = format!("a step of {step} never takes a second step");
-            return Err(self.error_at(
-                step_at,
-                rule,
-                problem,
-                format!("use 1 to {}, or one value", rule.max),
-            ));
+            return Err(self.error_at(step_at, rule, problem, format!("use 1 to {}, or one value", rule.max)));
         }
         // `0/30` counts from 0 to the end of the field.
         Ok(Span { from, until: if is_value { rule.max } else { until }, step, until_at })
@@ -362,15 +324,10 @@ impl<'a> Reader<'a> {
             return Err(self.unexpected(rule));
         }
         self.at += digits;
-        let number =
-            self.text_since(start).parse().ok().filter(|number| (min..=max).contains(number));
+        let number = self.text_since(start).parse().ok().filter(|number| (min..=max).contains(number));
         number.ok_or_else(|| {
             let problem = format!("{} is out of range", self.text_since(start));
-            let fix = if max == u32::MAX {
-                format!("use {min} or more")
-            } else {
-                format!("use {min} to {max}")
-            };
+            let fix = if max == u32::MAX { format!("use {min} or more") } else { format!("use {min} to {max}") };
             self.error_at(start, rule, problem, fix)
         })
     }
@@ -394,13 +351,7 @@ impl<'a> Reader<'a> {
         self.error_at(self.at, rule, found, format!("use {values}, with * , - /{also}"))
     }
 
-    fn error_at(
-        &self,
-        at: usize,
-        rule: &FieldRule,
-        problem: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> ParseError {
+    fn error_at(&self, at: usize, rule: &FieldRule, problem: impl Into<String>, fix: impl Into<String>) -> ParseError {
         ParseError::at_byte(self.whole, at, rule.name, problem, fix)
     }
 }

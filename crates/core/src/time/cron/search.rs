@@ -1,7 +1,7 @@
 //! The civil search: the next and the previous local time that a cron matches.
 //!
-//! Local times here know nothing of zones: every civil second exists, once. Each search looks at one month at a time and gives
-//! up where the calendar begins to repeat itself, so that "never" is an answer, and a quick one.
+//! Local times here know nothing of zones: every civil second exists, once. Each search looks at one month at a time
+//! and gives up where the calendar begins to repeat itself, so that "never" is an answer, and a quick one.
 
 use super::Cron;
 use crate::time::civil::{DAY, Ymd, date_of, day_number, month_length, weekday};
@@ -26,8 +26,7 @@ impl Cron {
             return Some(day_at * DAY + i64::from(second));
         }
         days &= u32::MAX << day << 1;
-        let last_year =
-            if self.years.is_any() { (year + YEARS_SEARCHED).min(LAST_YEAR) } else { LAST_YEAR };
+        let last_year = if self.years.is_any() { (year + YEARS_SEARCHED).min(LAST_YEAR) } else { LAST_YEAR };
         while days == 0 {
             (year, month) = self.month_after(year, month)?;
             if last_year < year {
@@ -51,8 +50,7 @@ impl Cron {
             return Some(day_at * DAY + i64::from(second));
         }
         days &= (1 << day) - 1;
-        let first_year =
-            if self.years.is_any() { (year - YEARS_SEARCHED).max(-LAST_YEAR) } else { FIRST_YEAR };
+        let first_year = if self.years.is_any() { (year - YEARS_SEARCHED).max(-LAST_YEAR) } else { FIRST_YEAR };
         while days == 0 {
             (year, month) = self.month_before(year, month)?;
             if year < first_year {
@@ -61,9 +59,7 @@ impl Cron {
             first = day_number(year, month, 1);
             days = self.days.matching(weekday(first), month_length(year, month));
         }
-        Some(
-            (first + i64::from(31 - days.leading_zeros()) - 1) * DAY + i64::from(self.clock.last()),
-        )
+        Some((first + i64::from(31 - days.leading_zeros()) - 1) * DAY + i64::from(self.clock.last()))
     }
 
     /// Whether a local time matches.
@@ -110,11 +106,7 @@ pub(crate) struct ClockSet {
 
 impl ClockSet {
     fn first(&self) -> u32 {
-        second_of_day(
-            self.hours.trailing_zeros(),
-            self.minutes.trailing_zeros(),
-            self.seconds.trailing_zeros(),
-        )
+        second_of_day(self.hours.trailing_zeros(), self.minutes.trailing_zeros(), self.seconds.trailing_zeros())
     }
 
     fn last(&self) -> u32 {
@@ -127,9 +119,7 @@ impl ClockSet {
 
     fn contains(&self, second: u32) -> bool {
         let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-        self.hours >> hour & 1 == 1
-            && self.minutes >> minute & 1 == 1
-            && self.seconds >> second & 1 == 1
+        self.hours >> hour & 1 == 1 && self.minutes >> minute & 1 == 1 && self.seconds >> second & 1 == 1
     }
 
     fn at_or_after(&self, second: u32) -> Option<u32> {

@@ -1,0 +1,136 @@
+//! Admission asks in one order: paused, agent, late, condition, overlap, budget, risk.
+
+use punctual_core::plan::{Admission, Approval, Candidate, Facts, ParkReason, admit};
+use punctual_core::run::SkipReason;
+use punctual_core::schedule::{MaxDelay, Overlap, PauseKind};
+use punctual_core::time::{SlotKey, Zone, Zones};
+use punctual_core::{Elapsed, RunId};
+
+use crate::support::{at, run_id};
+
+fn candidate() -> Candidate {
+    Candidate {
+        id: run_id(1),
+        key: serde_json::from_value("2026-01-05T09:00:00/0@UTC".into()).unwrap(),
+        scheduled_at: at("2026-01-05T09:00:00Z"),
+        due_at: at("2026-01-05T09:00:00Z"),
+        attempt: 1,
+        resumes: false,
+        was_offered: false,
+    }
+}
+
+/// A world in which everything speaks against a start.
+fn hostile(zone: &Zone) -> Facts<'_> {
+    Facts {
+        now: at("2026-01-06T12:00:00Z"),
+        zone,
+        pause: Some(PauseKind::Paused),
+        agent_exists: false,
+        max_delay: MaxDelay::Day,
+        condition: Some(false),
+        overlap: Overlap::Skip,
+        is_busy: true,
+        has_budget: false,
+        approval: Approval::Missing,
+    }
+}
+
+#[test]
+fn reasons_are_looked_at_in_order() {
+    let zone = Zones::bundled().get("UTC").unwrap();
+    let mut facts = hostile(&zone);
+    let run = candidate();
+    assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::Paused));
+    facts.pause = Some(PauseKind::Disabled);
+    assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::Disabled));
+    facts.pause = None;
+    assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::AgentRemoved));
+    facts.agent_exists = true;
+    assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::DayEnded));
+    facts.max_delay = MaxDelay::Duration(Elapsed::from_seconds(3_600));
+    assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::Late));
+    facts.max_delay = MaxDelay::None;
+    assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::ConditionFalse));
+    facts.condition = Some(true);
+    assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::Overlap));
+    facts.is_busy = false;
+    assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::Budget));
+    facts.has_budget = true;
+    assert_eq!(admit(&run, &facts), Admission::Park(ParkReason::NeedsApproval));
+    facts.approval = Approval::Given;
+    assert_eq!(admit(&run, &facts), Admission::Start);
+}
+
+fn friendly(zone: &Zone) -> Facts<'_> {
+    Facts {
+        now: at("2026-01-05T09:00:00Z"),
+        pause: None,
+        agent_exists: true,
+        condition: None,
+        is_busy: false,
+        has_budget: true,
+        approval: Approval::NotNeeded,
+        ..hostile(zone)
+    }
+}
+
+#[test]
+fn each_overlap_policy_has_its_answer_when_the_schedule_is_busy() {
+    let zone = Zones::bundled().get("UTC").unwrap();
+    for (overlap, expected) in [
+        (Overlap::Allow, Admission::Start),
+        (Overlap::Skip, Admission::Skip(SkipReason::Overlap)),
+        (Overlap::Queue, Admission::Park(ParkReason::Queued)),
+        (Overlap::Replace, Admission::Park(ParkReason::Replaces)),
+    ] {
+        let facts = Facts { overlap, is_busy: true, ..friendly(&zone) };
+        assert_eq!(admit(&candidate(), &facts), expected, "{overlap:?}");
+        assert_eq!(admit(&candidate(), &Facts { is_busy: false, ..facts }), Admission::Start, "{overlap:?}");
+    }
+}
+
+#[test]
+fn a_day_ends_an_hour_after_local_midnight() {
+    let zone = Zones::bundled().get("Africa/Cairo").unwrap();
+    // Due at noon on the day before the one that has no midnight.
+    let run = Candidate { scheduled_at: at("2025-04-24T10:00:00Z"), due_at: at("2025-04-24T10:00:00Z"), ..candidate() };
+    let admitted = |now| admit(&run, &Facts { now: at(now), ..friendly(&zone) });
+    assert_eq!(admitted("2025-04-24T22:59:59Z"), Admission::Start);
+    assert_eq!(admitted("2025-04-24T23:00:00Z"), Admission::Skip(SkipReason::DayEnded));
+}
+
+#[test]
+fn who_has_been_on_time_once_is_not_late() {
+    let zone = Zones::bundled().get("UTC").unwrap();
+    let late = |run: &Candidate, max_delay| {
+        let facts = Facts { now: at("2026-01-06T12:00:00Z"), max_delay, ..friendly(&zone) };
+        admit(run, &facts) != Admission::Start
+    };
+    let hour = MaxDelay::Duration(Elapsed::from_seconds(3_600));
+    let retry = Candidate { attempt: 2, ..candidate() };
+    let resumed = Candidate { resumes: true, ..candidate() };
+    let queued = Candidate { was_offered: true, ..candidate() };
+    let event = Candidate { key: SlotKey::event("1"), ..candidate() };
+    let manual = Candidate { key: SlotKey::manual(RunId(uuid::Uuid::nil())), ..candidate() };
+    for (name, run, late_by_day, late_by_duration) in [
+        ("plain", candidate(), true, true),
+        ("retry", retry, false, false),
+        ("resumed", resumed, false, false),
+        ("queued", queued, false, true),
+        ("event", event, false, true),
+        ("manual", manual, false, true),
+    ] {
+        assert_eq!(late(&run, MaxDelay::Day), late_by_day, "{name} by day");
+        assert_eq!(late(&run, hour), late_by_duration, "{name} by duration");
+        assert!(!late(&run, MaxDelay::None), "{name}");
+    }
+}
+
+#[test]
+fn a_person_may_run_what_is_paused() {
+    let zone = Zones::bundled().get("UTC").unwrap();
+    let manual = Candidate { key: SlotKey::manual(run_id(1)), ..candidate() };
+    let facts = Facts { pause: Some(PauseKind::Paused), ..friendly(&zone) };
+    assert_eq!(admit(&manual, &facts), Admission::Start);
+}

@@ -214,14 +214,14 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
         from: args.from.unwrap_or_else(clock::now),
         until: args.until,
         count: args.count.unwrap_or(default_count),
-        gap: match args.gap {
+        gap: Some(match args.gap {
             GapArg::After => GapPolicy::After,
             GapArg::Skip => GapPolicy::Skip,
-        },
-        repeat: match args.repeat {
+        }),
+        repeat: Some(match args.repeat {
             RepeatArg::Once => RepeatPolicy::Once,
             RepeatArg::Both => RepeatPolicy::Both,
-        },
+        }),
         start_at: args.start,
         end_at: args.end,
         max_runs: args.max_runs,

@@ -46,10 +46,8 @@ pub(super) struct Request {
     pub(super) until: Option<Timestamp>,
     #[serde(default = "default_count")]
     pub(super) count: usize,
-    #[serde(default)]
-    pub(super) gap: GapPolicy,
-    #[serde(default)]
-    pub(super) repeat: RepeatPolicy,
+    pub(super) gap: Option<GapPolicy>,
+    pub(super) repeat: Option<RepeatPolicy>,
     pub(super) start_at: Option<Timestamp>,
     pub(super) end_at: Option<Timestamp>,
     pub(super) max_runs: Option<u64>,
@@ -128,7 +126,7 @@ impl Request {
             return Err(Refusal::plain(format!("count: {} is out of range; use at most {COUNT_MAX}", self.count)));
         }
         let trigger = self.trigger(zones)?;
-        let dst = DstPolicy { gap: self.gap, repeat: self.repeat };
+        let dst = DstPolicy { gap: self.gap.unwrap_or_default(), repeat: self.repeat.unwrap_or_default() };
         let bounds = Bounds::new(self.start_at, self.end_at, self.max_runs)?;
         let mut timetable = Timetable::new(&trigger, &self.zone, dst, zones)?.with_bounds(bounds);
         if let Some(calendar) = &self.calendar {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::time::Zone;
+use crate::time::{Zone, just_before};
 
 /// Planned beyond the end of the day, so that what is due at midnight starts on time.
 pub const LOOK_AHEAD: SignedDuration = SignedDuration::from_mins(15);
@@ -24,13 +24,12 @@ pub fn day_ended_at(zone: &Zone, scheduled_at: Timestamp) -> Timestamp {
 /// first minutes of a day.
 pub(crate) fn in_horizon_from(zone: &Zone, scheduled_at: Timestamp) -> Timestamp {
     let must_end_at = scheduled_at.checked_sub(LOOK_AHEAD).unwrap_or(Timestamp::MIN);
-    // The first day that ends at or after that instant.
-    let date = zone.date_key(must_end_at);
-    let starts_at = zone.day_start(date);
-    match date.yesterday() {
-        Ok(yesterday) if starts_at == must_end_at => zone.day_start(yesterday),
-        _ => starts_at,
+    let starts_at = zone.day_start(zone.date_key(must_end_at));
+    if starts_at < must_end_at {
+        return starts_at;
     }
+    // The day before ends at that very instant. Which date it has, only the zone knows.
+    zone.day_start(zone.date_key(just_before(starts_at)))
 }
 
 fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
@@ -60,11 +59,22 @@ mod tests {
     #[test]
     fn a_slot_enters_the_horizon_at_the_start_of_a_day_and_not_before() {
         let zones = Zones::bundled();
-        for name in ["America/Denver", "Africa/Cairo", "Pacific/Apia", "America/Santiago", "Australia/Lord_Howe"] {
+        for name in [
+            "America/Denver",
+            "Africa/Cairo",
+            "Pacific/Apia",
+            "America/Santiago",
+            "Australia/Lord_Howe",
+            "America/St_Johns",
+        ] {
             let zone = zones.get(name).unwrap();
-            for start in
-                ["2026-03-07T00:00:00Z", "2025-04-24T00:00:00Z", "2011-12-29T00:00:00Z", "2026-10-03T00:00:00Z"]
-            {
+            for start in [
+                "2026-03-07T00:00:00Z",
+                "2025-04-24T00:00:00Z",
+                "2011-12-29T00:00:00Z",
+                "2026-10-03T00:00:00Z",
+                "2010-11-06T00:00:00Z",
+            ] {
                 for minutes in (0..60 * 72).step_by(5) {
                     let slot = later(at(start), SignedDuration::from_mins(minutes));
                     let from = in_horizon_from(&zone, slot);

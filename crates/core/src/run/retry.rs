@@ -87,7 +87,11 @@ mod tests {
 
     #[test]
     fn exponential_rests_double_up_to_the_cap() {
-        let policy = RetryPolicy { max_attempts: 100, backoff: Backoff::Exponential, ..RetryPolicy::default() };
+        let policy = RetryPolicy {
+            max_attempts: NonZeroU32::new(100).unwrap(),
+            backoff: Backoff::Exponential,
+            ..RetryPolicy::default()
+        };
         let rests: Vec<i64> = (1..=8).filter_map(|attempt| seconds(&policy, attempt)).collect();
         assert_eq!(rests, [60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
         assert_eq!(seconds(&policy, 99), Some(3_600));

@@ -22,6 +22,8 @@ const MONTHS: [&str; 12] = [
 
 /// So many times of day are listed one by one; more are told as a pattern.
 const TIMES_LISTED: usize = 6;
+/// The same for years.
+const YEARS_LISTED: usize = 6;
 
 impl Cron {
     /// What the expression means, without its zone.
@@ -32,18 +34,9 @@ impl Cron {
             let months: Vec<u32> = bits(self.months.into()).collect();
             parts.push(format!("in {}", runs(&months, |month| MONTHS[month as usize - 1].to_owned())));
         }
-        if let Some(spans) = &self.years.0 {
-            let spans: Vec<String> = spans
-                .iter()
-                .map(|span| match (span.from == span.until, span.step) {
-                    (true, _) => span.from.to_string(),
-                    (false, 1) => format!("{} to {}", span.from, span.until),
-                    (false, step) => {
-                        format!("every {step} years from {} to {}", span.from, span.until)
-                    }
-                })
-                .collect();
-            parts.push(format!("in {}", list(&spans, "and")));
+        if let Some(set) = &self.years.0 {
+            let years: Vec<u32> = set.iter().map(|year| year as u32).collect();
+            parts.push(format!("in {}", describe_years(&years)));
         }
         parts.join(", ")
     }
@@ -212,6 +205,18 @@ fn weekday_runs(weekdays: u8) -> String {
     runs(&days, |day| weekday_name(day % 7).to_owned())
 }
 
+fn describe_years(years: &[u32]) -> String {
+    match years {
+        [first, second, .., last] if YEARS_LISTED < years.len() && 1 < second - first => {
+            let step = second - first;
+            let is_even = years.windows(2).all(|pair| pair[1] - pair[0] == step);
+            let rhythm = if is_even { format!("every {step} years") } else { format!("{} years", years.len()) };
+            format!("{rhythm} from {first} to {last}")
+        }
+        years => runs(years, |year| year.to_string()),
+    }
+}
+
 fn every(step: u32, unit: &str) -> String {
     if step == 1 { format!("Every {unit}") } else { format!("Every {step} {unit}s") }
 }
@@ -312,7 +317,12 @@ mod tests {
             ("0 0 29 2 *", "At 00:00, on day 29 of the month, in February"),
             ("0 12 * JUN-AUG *", "At 12:00, every day, in June to August"),
             ("0 0 12 ? * 6#5 2026-2060", "At 12:00, the 5th Saturday of the month, in 2026 to 2060"),
-            ("0 0 12 * * ? 2026/4", "At 12:00, every day, in every 4 years from 2026 to 9999"),
+            ("0 0 12 * * ? 2026/4", "At 12:00, every day, in every 4 years from 2026 to 9998"),
+            ("0 0 12 * * ? 2026,2030", "At 12:00, every day, in 2026 and 2030"),
+            (
+                "0 0 12 * * ? 2026/500,2027/500",
+                "At 12:00, every day, in 2026, 2027, 2526, 2527, 3026, 3027, 3526, 3527, 4026, 4027, 4526, 4527, 5026, 5027, 5526, 5527, 6026, 6027, 6526, 6527, 7026, 7027, 7526, 7527, 8026, 8027, 8526, 8527, 9026, 9027, 9526 and 9527",
+            ),
             ("@hourly", "Every hour, every day"),
             ("@weekly", "At 00:00, Sunday"),
         ] {

@@ -1,7 +1,7 @@
 //! Reading cron text, with errors that point.
 
 use super::days::{ALL_DAYS, ALL_WEEKDAYS, DaySet};
-use super::search::{ClockSet, FIRST_YEAR, YearSpan, Years};
+use super::search::{ClockSet, FIRST_YEAR, YearSet, Years};
 use super::{Cron, Dialect};
 use crate::error::{ParseError, quoted};
 
@@ -201,16 +201,16 @@ fn years(mut field: Reader<'_>) -> Result<Years, ParseError> {
     if field.text() == "*" {
         return Ok(Years::default());
     }
-    let mut spans = vec![];
+    let mut years = vec![];
     field.each_item(&YEAR, |item| {
         let Span { from, until, step, until_at } = item.span(&YEAR)?;
         if until < from {
             return Err(item.error_at(until_at, &YEAR, "the range runs backwards", "put the earlier year first"));
         }
-        spans.push(YearSpan { from: from as i32, until: until as i32, step: step as i32 });
+        years.extend((from as i32..=until as i32).step_by(step as usize));
         Ok(())
     })?;
-    Ok(Years(Some(spans.into())))
+    Ok(Years(Some(Box::new(YearSet::new(years.into_iter())))))
 }
 
 /// The values of a span as bits. A range whose end lies before its start goes on at the bottom of the field.

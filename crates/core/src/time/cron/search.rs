@@ -156,16 +156,60 @@ impl ClockSet {
     }
 }
 
-/// The year field: any year, or a few spans.
+/// The year field: any year, or a set of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Years(pub(super) Option<Box<[YearSpan]>>);
+pub(crate) struct Years(pub(super) Option<Box<YearSet>>);
 
-/// The years `from`, `from + step`, … up to `until`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct YearSpan {
-    pub(super) from: i32,
-    pub(super) until: i32,
-    pub(super) step: i32,
+/// Years as bits, the first for [`FIRST_YEAR`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct YearSet {
+    bits: [u64; YEAR_WORDS],
+}
+
+const YEAR_WORDS: usize = (LAST_YEAR - FIRST_YEAR) as usize / 64 + 1;
+
+impl YearSet {
+    /// A set of years that a year field can name.
+    pub(super) fn new(years: impl Iterator<Item = i32>) -> YearSet {
+        let mut bits = [0; YEAR_WORDS];
+        for year in years {
+            let bit = (year - FIRST_YEAR) as usize;
+            bits[bit / 64] |= 1 << (bit % 64);
+        }
+        YearSet { bits }
+    }
+
+    /// The years, earliest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = i32> {
+        (FIRST_YEAR..=LAST_YEAR).filter(|year| self.contains(*year))
+    }
+
+    fn contains(&self, year: i32) -> bool {
+        let bit = (year - FIRST_YEAR) as usize;
+        (FIRST_YEAR..=LAST_YEAR).contains(&year) && self.bits[bit / 64] >> (bit % 64) & 1 == 1
+    }
+
+    fn at_or_after(&self, year: i32) -> Option<i32> {
+        let bit = (year.max(FIRST_YEAR) - FIRST_YEAR) as usize;
+        let mut rest = self.bits.get(bit / 64)? & u64::MAX << (bit % 64);
+        let mut word = bit / 64;
+        while rest == 0 {
+            word += 1;
+            rest = *self.bits.get(word)?;
+        }
+        Some(FIRST_YEAR + word as i32 * 64 + rest.trailing_zeros() as i32)
+    }
+
+    fn at_or_before(&self, year: i32) -> Option<i32> {
+        let bit = usize::try_from(year.min(LAST_YEAR) - FIRST_YEAR).ok()?;
+        let mut rest = self.bits[bit / 64] & u64::MAX >> (63 - bit % 64);
+        let mut word = bit / 64;
+        while rest == 0 {
+            word = word.checked_sub(1)?;
+            rest = self.bits[word];
+        }
+        Some(FIRST_YEAR + word as i32 * 64 + 63 - rest.leading_zeros() as i32)
+    }
 }
 
 impl Years {
@@ -174,25 +218,15 @@ impl Years {
     }
 
     fn contains(&self, year: i32) -> bool {
-        self.0.is_none() || self.at_or_after(year) == Some(year)
+        self.0.as_ref().is_none_or(|set| set.contains(year))
     }
 
     fn at_or_after(&self, year: i32) -> Option<i32> {
-        let Some(spans) = &self.0 else { return Some(year) };
-        let next = |span: &YearSpan| {
-            let steps = (year - span.from + span.step - 1).div_euclid(span.step).max(0);
-            Some(span.from + steps * span.step).filter(|year| *year <= span.until)
-        };
-        spans.iter().filter_map(next).min()
+        self.0.as_ref().map_or(Some(year), |set| set.at_or_after(year))
     }
 
     fn at_or_before(&self, year: i32) -> Option<i32> {
-        let Some(spans) = &self.0 else { return Some(year) };
-        let previous = |span: &YearSpan| {
-            let steps = (year.min(span.until) - span.from).div_euclid(span.step);
-            (0 <= steps).then_some(span.from + steps * span.step)
-        };
-        spans.iter().filter_map(previous).max()
+        self.0.as_ref().map_or(Some(year), |set| set.at_or_before(year))
     }
 }
 

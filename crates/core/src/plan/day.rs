@@ -12,24 +12,24 @@ pub const DAY_ENDED_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
 /// How far ahead runs are planned at an instant: to the end of the local day, and a little further.
 pub fn horizon(zone: &Zone, now: Timestamp) -> Timestamp {
-    later(zone.day_end(zone.date_key(now)), LOOK_AHEAD)
+    later(zone.day_end(zone.day_of(now)), LOOK_AHEAD)
 }
 
 /// When a run scheduled at an instant is too late for its day.
 pub fn day_ended_at(zone: &Zone, scheduled_at: Timestamp) -> Timestamp {
-    later(zone.day_end(zone.date_key(scheduled_at)), DAY_ENDED_AFTER)
+    later(zone.day_end(zone.day_of(scheduled_at)), DAY_ENDED_AFTER)
 }
 
 /// The first instant at which the horizon reaches a slot: the start of its day, or of the day before for one in the
 /// first minutes of a day.
 pub(crate) fn in_horizon_from(zone: &Zone, scheduled_at: Timestamp) -> Timestamp {
     let must_end_at = scheduled_at.checked_sub(LOOK_AHEAD).unwrap_or(Timestamp::MIN);
-    let starts_at = zone.day_start(zone.date_key(must_end_at));
+    let starts_at = zone.day_start(zone.day_of(must_end_at));
     if starts_at < must_end_at {
         return starts_at;
     }
     // The day before ends at that very instant. Which date it has, only the zone knows.
-    zone.day_start(zone.date_key(just_before(starts_at)))
+    zone.day_start(zone.day_of(just_before(starts_at)))
 }
 
 fn later(at: Timestamp, by: SignedDuration) -> Timestamp {

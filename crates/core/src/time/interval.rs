@@ -29,7 +29,7 @@ impl Every {
     /// counts from the moment it was set.
     pub fn anchored(interval: Elapsed, zone: &Zone, set_at: Timestamp) -> Result<Every, ParseError> {
         let divides_day = !interval.is_zero() && DAY_MILLISECONDS % interval.milliseconds() == 0;
-        let anchor = if divides_day { zone.day_start(zone.date_key(set_at)) } else { set_at };
+        let anchor = if divides_day { zone.day_start(zone.day_of(set_at)) } else { set_at };
         Every::from_anchor(interval, anchor)
     }
 

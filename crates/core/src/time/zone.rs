@@ -199,6 +199,15 @@ impl Zone {
         datetime_of(second + i64::from(self.segment(second).offset)).date()
     }
 
+    /// The day to which an instant belongs: the one that has started and whose successor has not.
+    ///
+    /// That is its local date, except where the clock goes back over midnight: the last minutes before the second
+    /// midnight are shown under yesterday's date, but today has begun.
+    pub fn day_of(&self, at: Timestamp) -> Date {
+        let date = self.date_key(at);
+        if at < self.day_end(date) { date } else { date.tomorrow().unwrap_or(date) }
+    }
+
     /// The first instant at which the local date is `date` or later.
     ///
     /// That is midnight where there is one, the end of the gap where there is none, and the start of the next day for a
@@ -392,6 +401,20 @@ mod tests {
         assert_eq!(apia.date_key("2011-12-30T09:59:59Z".parse().unwrap()).to_string(), "2011-12-29");
         assert_eq!(apia.date_key("2011-12-30T10:00:00Z".parse().unwrap()).to_string(), "2011-12-31");
         assert_eq!(zone("UTC").date_key("1969-12-31T23:59:59.5Z".parse().unwrap()).to_string(), "1969-12-31");
+    }
+
+    #[test]
+    fn days_follow_each_other_also_where_the_clock_goes_back_over_midnight() {
+        let zone = zone("America/St_Johns"); // On 7 November 2010, 00:01 was followed by 23:01.
+        for (at, date_key, day) in [
+            ("2010-11-07T02:29:59Z", "2010-11-06", "2010-11-06"),
+            ("2010-11-07T02:30:00Z", "2010-11-07", "2010-11-07"),
+            ("2010-11-07T02:31:00Z", "2010-11-06", "2010-11-07"),
+            ("2010-11-07T03:30:00Z", "2010-11-07", "2010-11-07"),
+        ] {
+            let at = at.parse().unwrap();
+            assert_eq!((zone.date_key(at).to_string().as_str(), zone.day_of(at).to_string().as_str()), (date_key, day));
+        }
     }
 
     #[test]

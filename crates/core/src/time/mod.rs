@@ -5,6 +5,7 @@ pub(crate) mod civil;
 mod cron;
 mod elapsed;
 mod interval;
+mod merge;
 mod slot;
 mod times_of_day;
 mod timetable;

@@ -51,7 +51,8 @@ impl Default for Policy {
 /// How urgent a run is: from 1, the least, to 10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "u8", into = "u8")]
-pub struct Priority(#[schemars(range(min = 1, max = 10))] u8);
+#[schemars(extend("minimum" = 1, "maximum" = 10))]
+pub struct Priority(u8);
 
 impl Priority {
     /// What a person asks for comes before what a clock asks for.

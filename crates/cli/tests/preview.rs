@@ -1,7 +1,7 @@
 //! The real binary, used as a person or a program would.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 
 fn punctual(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_punctual")).args(args).env_remove("PUNCTUAL_TZDB").output().unwrap()
@@ -124,15 +124,16 @@ fn zone_data_can_be_chosen() {
     assert_eq!((&answer["zone_data"], &answer["slots"][0]["at"]), (&"2031a".into(), &"2026-01-02T00:00:00Z".into()));
 }
 
+fn serve() -> (Child, ChildStdin) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    let mut child = command.args(["preview", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let input = child.stdin.take().unwrap();
+    (child, input)
+}
+
 #[test]
 fn a_program_that_waits_for_each_answer_gets_it() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_punctual"))
-        .args(["preview", "--stdin"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
+    let (mut child, mut input) = serve();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     for (request, answer) in [
         (&br#"{"cron":"0 0 30 2 *","zone":"UTC","from":"2026-01-01T00:00:00Z","count":1}"#[..], r#"{"slots":[],"#),
@@ -166,13 +167,7 @@ fn a_program_that_waits_for_each_answer_gets_it() {
 
 #[test]
 fn a_line_without_end_is_answered_and_does_not_fill_memory() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_punctual"))
-        .args(["preview", "--stdin"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
+    let (child, mut input) = serve();
     for _ in 0..64 {
         input.write_all(&[b' '; 1 << 16]).unwrap();
     }

@@ -11,6 +11,11 @@ pub(crate) fn list(items: &[String], last: &str) -> String {
 
 /// A list of numbers in which three or more in a row become `a to b`.
 pub(crate) fn runs(values: &[u32], name: impl Fn(u32) -> String) -> String {
+    list(&run_items(values, name), "and")
+}
+
+/// The items of [`runs`], before they become a list.
+pub(crate) fn run_items(values: &[u32], name: impl Fn(u32) -> String) -> Vec<String> {
     let mut items = vec![];
     let mut rest = values;
     while let [first, ..] = rest {
@@ -22,7 +27,7 @@ pub(crate) fn runs(values: &[u32], name: impl Fn(u32) -> String) -> String {
         }
         rest = behind;
     }
-    list(&items, "and")
+    items
 }
 
 /// `1st`, `2nd`, `3rd`, `4th`, `11th`, `21st`.

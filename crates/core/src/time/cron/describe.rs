@@ -2,7 +2,7 @@
 
 use super::Cron;
 use super::days::bits;
-use crate::words::{list, ordinal, runs};
+use crate::words::{list, ordinal, run_items, runs};
 
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = [
@@ -206,14 +206,15 @@ fn weekday_runs(weekdays: u8) -> String {
 }
 
 fn describe_years(years: &[u32]) -> String {
+    let items = run_items(years, |year| year.to_string());
     match years {
-        [first, second, .., last] if YEARS_LISTED < years.len() && 1 < second - first => {
+        [first, second, .., last] if YEARS_LISTED < items.len() => {
             let step = second - first;
             let is_even = years.windows(2).all(|pair| pair[1] - pair[0] == step);
-            let rhythm = if is_even { format!("every {step} years") } else { format!("{} years", years.len()) };
-            format!("{rhythm} from {first} to {last}")
+            let which = if is_even { format!("every {step} years") } else { format!("{} years", years.len()) };
+            format!("{which} from {first} to {last}")
         }
-        years => runs(years, |year| year.to_string()),
+        _ => list(&items, "and"),
     }
 }
 
@@ -319,10 +320,7 @@ mod tests {
             ("0 0 12 ? * 6#5 2026-2060", "At 12:00, the 5th Saturday of the month, in 2026 to 2060"),
             ("0 0 12 * * ? 2026/4", "At 12:00, every day, in every 4 years from 2026 to 9998"),
             ("0 0 12 * * ? 2026,2030", "At 12:00, every day, in 2026 and 2030"),
-            (
-                "0 0 12 * * ? 2026/500,2027/500",
-                "At 12:00, every day, in 2026, 2027, 2526, 2527, 3026, 3027, 3526, 3527, 4026, 4027, 4526, 4527, 5026, 5027, 5526, 5527, 6026, 6027, 6526, 6527, 7026, 7027, 7526, 7527, 8026, 8027, 8526, 8527, 9026, 9027, 9526 and 9527",
-            ),
+            ("0 0 12 * * ? 2026/500,2027/500", "At 12:00, every day, in 32 years from 2026 to 9527"),
             ("@hourly", "Every hour, every day"),
             ("@weekly", "At 00:00, Sunday"),
         ] {

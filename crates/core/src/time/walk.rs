@@ -130,7 +130,9 @@ impl Iterator for Forwards<'_> {
 
     fn next(&mut self) -> Option<Hit> {
         let Source { pattern, zone, repeats } = self.source;
-        let mut local = pattern.next(self.from)?;
+        // A civil time line that has nothing more may still be shown a second time.
+        let find = |from: i64| pattern.next(from).unwrap_or(i64::MAX);
+        let mut local = find(self.from);
         loop {
             let segment = &self.segment;
             if local < segment.local_end() {
@@ -146,7 +148,7 @@ impl Iterator for Forwards<'_> {
                 }
                 self.from = following.local_start();
                 self.segment = following;
-                local = pattern.next(self.from)?;
+                local = find(self.from);
                 continue;
             }
             let repeat_starts = following.local_start();
@@ -154,8 +156,11 @@ impl Iterator for Forwards<'_> {
                 // The second pass shows again what lies before `from`.
                 self.from = repeat_starts;
                 self.segment = following;
-                local = pattern.next(self.from)?;
+                local = find(self.from);
                 continue;
+            }
+            if local == i64::MAX {
+                return None;
             }
             // Nothing matches up to `local`, so nothing is lost by going straight to where the clock shows it.
             self.from = local;
@@ -184,7 +189,8 @@ impl Iterator for Backwards<'_> {
 
     fn next(&mut self) -> Option<Hit> {
         let Source { pattern, zone, repeats } = self.source;
-        let mut local = pattern.previous(self.until)?;
+        let find = |until: i64| pattern.previous(until).unwrap_or(i64::MIN);
+        let mut local = find(self.until);
         loop {
             let segment = &self.segment;
             let previous_ends = segment.repeated_until();
@@ -201,7 +207,7 @@ impl Iterator for Backwards<'_> {
                 }
                 self.segment = zone.segment_before(segment)?;
                 self.until = previous_ends - 1;
-                local = pattern.previous(self.until)?;
+                local = find(self.until);
                 continue;
             }
             let is_repeat = segment.local_start() < previous_ends;
@@ -209,8 +215,11 @@ impl Iterator for Backwards<'_> {
                 // The first pass shows what lies behind `until` in the second, and all that counts once.
                 self.segment = zone.segment_before(segment)?;
                 self.until = previous_ends - 1;
-                local = pattern.previous(self.until)?;
+                local = find(self.until);
                 continue;
+            }
+            if local == i64::MIN {
+                return None;
             }
             // Nothing matches down to `local`: go straight to where the clock shows it.
             self.until = local;

@@ -1,0 +1,7 @@
+//! Instants and local times.
+#![no_main]
+
+#[path = "../../tests/fuzz_bodies/mod.rs"]
+mod fuzz_bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_bodies::at(data));

@@ -11,6 +11,9 @@ use super::request::{Refusal, Request};
 /// The longest line that is read; the rest of a longer one is passed over.
 const LINE_MAX: usize = 1 << 20;
 
+/// The longest message about a request that could not be read.
+const MESSAGE_MAX: usize = 200;
+
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answer {
@@ -80,6 +83,8 @@ fn read_request(line: &[u8]) -> Result<Request, Refusal> {
         let position = text.char_indices().take_while(|(at, _)| *at < byte).count();
         let said = error.to_string();
         let problem = said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem);
+        // It may quote what was sent, however long that is.
+        let problem: String = problem.chars().take(MESSAGE_MAX).collect();
         Refusal { position, ..Refusal::plain(format!("request: {problem} at position {position}")) }
     })
 }

@@ -86,7 +86,9 @@ impl Crons {
 
     fn describe(&self, schedule_zone: &str) -> String {
         let one = |entry: &ZonedCron| {
-            format!("{}, {}", entry.cron.describe(), entry.zone.as_deref().unwrap_or(schedule_zone))
+            // The name has not been looked up yet: whatever it is, it stays on the line.
+            let zone = entry.zone.as_deref().unwrap_or(schedule_zone);
+            format!("{}, {}", entry.cron.describe(), zone.escape_debug())
         };
         let all: Vec<String> = self.iter().map(one).collect();
         all.join("; and ")
@@ -184,7 +186,7 @@ impl At {
         let datetime: DateTime = text.parse().map_err(|_| unreadable())?;
         let local = local_of(datetime);
         let first = zone.segment_reaching(local);
-        if local < first.local_start() {
+        if local < first.local_start() && first.gap_before() != 0 {
             let before = datetime_of(first.repeated_until() - 1);
             let after = datetime_of(first.local_start());
             let problem = format!("{datetime} does not exist in {}, where the clock jumps over it", zone.name());

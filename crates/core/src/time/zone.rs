@@ -65,10 +65,10 @@ impl Zones {
         if found.is_unknown() {
             return Err(unknown());
         }
+        // Kept under the database's spelling alone: there are as many others as a client cares to send.
         let iana_name = found.iana_name().ok_or_else(unknown)?.to_owned();
-        let zone = Zone::new(&iana_name, found);
-        self.known.write().expect(poisoned).insert(name.to_owned(), zone.clone());
-        Ok(zone)
+        let mut known = self.known.write().expect(poisoned);
+        Ok(known.entry(iana_name).or_insert_with_key(|name| Zone::new(name, found)).clone())
     }
 }
 
@@ -442,7 +442,10 @@ mod tests {
     #[test]
     fn names_are_forgiving_in_case_and_strict_in_everything_else() {
         let zones = Zones::bundled();
-        assert_eq!(zones.get("europe/paris").unwrap().name(), "Europe/Paris");
+        for spelling in ["europe/paris", "EUROPE/PARIS", "Europe/Paris", "europe/Paris"] {
+            assert_eq!(zones.get(spelling).unwrap().name(), "Europe/Paris");
+        }
+        assert_eq!(zones.known.read().unwrap().len(), 1, "one zone is kept once");
         assert_eq!(zones.get("UTC").unwrap().name(), "UTC");
         for name in ["", "Europe/Pari", "+02:00", "Etc/Unknown", "CET-1CEST", "../etc/passwd", "\0"] {
             let error = zones.get(name).unwrap_err();

@@ -168,10 +168,10 @@ fn of_all_times_lost_in_a_gap_only_the_schedules_earliest_runs() {
         show(&crons(&[("30 2 * * *", new_york), ("0 * * * *", "UTC")])),
         ["2026-03-08T02:30:00/0@America/New_York dst_gap", "2026-03-08T07:00:00/0@UTC runs"]
     );
-    // Two zones lose the same hour: one instant, one slot, the first listed.
+    // Two zones lose the same hour: one instant is one run, that of the first listed.
     assert_eq!(
         show(&crons(&[("30 2 * * *", "America/Toronto"), ("15 2 * * *", new_york)])),
-        ["2026-03-08T02:30:00/0@America/Toronto runs"]
+        ["2026-03-08T02:15:00/0@America/New_York dst_gap", "2026-03-08T02:30:00/0@America/Toronto runs"]
     );
     // The same lost time twice is one slot.
     assert_eq!(

@@ -9,7 +9,15 @@ use super::walk::{Hit, Source};
 #[derive(Debug)]
 pub(crate) struct Merge<'t, W> {
     pub(crate) sources: &'t [Source],
+    direction: Direction,
     walks: Walks<W>,
+}
+
+/// Which way the walks go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forwards,
+    Backwards,
 }
 
 #[derive(Debug)]
@@ -21,54 +29,62 @@ enum Walks<W> {
 }
 
 impl<'t, W: Iterator<Item = Hit>> Merge<'t, W> {
-    pub(crate) fn new(sources: &'t [Source], start: impl Fn(&'t Source) -> W) -> Merge<'t, W> {
+    /// Starts a walk for each source.
+    pub(crate) fn new(sources: &'t [Source], direction: Direction, start: impl Fn(&'t Source) -> W) -> Merge<'t, W> {
+        let with_offer = |source: &'t Source| {
+            let mut walk = start(source);
+            let offered = walk.next();
+            (walk, offered)
+        };
         let walks = match sources {
             [source] => Walks::One(start(source)),
-            sources => Walks::Many(
-                sources
-                    .iter()
-                    .map(|source| {
-                        let mut walk = start(source);
-                        let hit = walk.next();
-                        (walk, hit)
-                    })
-                    .collect(),
-            ),
+            sources => Walks::Many(sources.iter().map(with_offer).collect()),
         };
-        Merge { sources, walks }
+        Merge { sources, direction, walks }
     }
 
     /// The next hit and the source that it comes from.
-    pub(crate) fn next(&mut self, order: impl Fn(usize, &Hit) -> HitOrder) -> Option<(usize, Hit)> {
+    pub(crate) fn next(&mut self) -> Option<(usize, Hit)> {
+        let (sources, direction) = (self.sources, self.direction);
         let walks = match &mut self.walks {
             Walks::One(walk) => return Some((0, walk.next()?)),
             Walks::Many(walks) => walks,
         };
-        let offered = walks.iter().enumerate().filter_map(|(index, (_, hit))| Some((index, (*hit)?)));
-        let (first, hit) = offered.min_by_key(|(index, hit)| order(*index, hit))?;
-        let zone = &self.sources[first].zone;
+        let offers = walks.iter().enumerate().filter_map(|(index, (_, offered))| Some((index, (*offered)?)));
+        let (chosen, hit) = offers.min_by_key(|(index, hit)| place(sources, direction, *index, hit))?;
+        let mut first_listed = chosen;
         for (index, (walk, offered)) in walks.iter_mut().enumerate() {
-            let is_same = offered.is_some_and(|other| {
-                let same_lost_time = other.local == hit.local && self.sources[index].zone == *zone;
-                other.second == hit.second && (other.gap == 0) == (hit.gap == 0) && (hit.gap == 0 || same_lost_time)
-            });
-            if is_same {
+            if offered.is_some_and(|other| is_one_slot(&sources[chosen], &hit, &sources[index], &other)) {
+                first_listed = first_listed.min(index);
                 *offered = walk.next();
             }
         }
-        Some((first, hit))
+        Some((first_listed, hit))
     }
 }
 
-/// The place of a hit among those of other sources: smaller comes first.
-pub(crate) type HitOrder = (i64, bool, i64, usize);
-
-/// By instant; at one instant the lost times before the clock's own, by local time, then as listed.
-pub(crate) fn order_forwards(index: usize, hit: &Hit) -> HitOrder {
-    if hit.gap == 0 { (hit.second, true, 0, index) } else { (hit.second, false, hit.local, index) }
+/// Whether two hits are the same slot: one instant of the clocks, or one lost time of one clock.
+fn is_one_slot(source: &Source, hit: &Hit, other_source: &Source, other: &Hit) -> bool {
+    let is_lost = |hit: &Hit| hit.gap != 0;
+    let same_lost_time = source.zone == other_source.zone && hit.local == other.local;
+    hit.second == other.second && is_lost(hit) == is_lost(other) && (!is_lost(hit) || same_lost_time)
 }
 
-/// The reverse, but of hits that are one slot still the first listed.
-pub(crate) fn order_backwards(index: usize, hit: &Hit) -> HitOrder {
-    if hit.gap == 0 { (-hit.second, false, 0, index) } else { (-hit.second, true, -hit.local, index) }
+/// Where a hit stands among those of other sources; smaller comes first.
+///
+/// By instant; at one instant the lost times before the clocks' own, by local time, then by where their zone is first
+/// listed. Backwards it is the reverse, but of clocks that agree it is still the first listed that speaks.
+fn place(sources: &[Source], direction: Direction, index: usize, hit: &Hit) -> (i64, bool, i64, usize) {
+    let is_own = hit.gap == 0;
+    if is_own {
+        return match direction {
+            Direction::Forwards => (hit.second, true, 0, index),
+            Direction::Backwards => (-hit.second, false, 0, index),
+        };
+    }
+    let zone_listed = sources.iter().position(|source| source.zone == sources[index].zone).unwrap_or(index);
+    match direction {
+        Direction::Forwards => (hit.second, false, hit.local, zone_listed),
+        Direction::Backwards => (-hit.second, true, -hit.local, usize::MAX - zone_listed),
+    }
 }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::calendar::Calendar;
 use super::elapsed::Elapsed;
 use super::interval::Every;
-use super::merge::{Merge, order_backwards, order_forwards};
+use super::merge::{Direction, Merge};
 use super::slot::{Named, Slot, SlotKey};
 use super::walk::{Backwards, Forwards, Hit, Pattern, Source};
 use super::zone::{UnknownZone, Zone, Zones, floor_second, instant};
@@ -107,7 +107,9 @@ impl Timetable {
             None => after,
         };
         let ahead = match &self.rule {
-            Rule::Civil(sources) => Ahead::Civil(Merge::new(sources, |source| source.after(floor_second(after)))),
+            Rule::Civil(sources) => {
+                Ahead::Civil(Merge::new(sources, Direction::Forwards, |source| source.after(floor_second(after))))
+            }
             Rule::Every(every) => Ahead::Every { every, after },
             Rule::Once(at) => Ahead::Once((after < *at).then_some(*at)),
             Rule::Never => Ahead::Once(None),
@@ -124,7 +126,9 @@ impl Timetable {
         // The first whole second that is not before the instant.
         let second = floor_second(before) + i64::from(before.subsec_nanosecond() != 0);
         let behind = match &self.rule {
-            Rule::Civil(sources) => Behind::Civil(Merge::new(sources, |source| source.before(second))),
+            Rule::Civil(sources) => {
+                Behind::Civil(Merge::new(sources, Direction::Backwards, |source| source.before(second)))
+            }
             Rule::Every(every) => Behind::Every { every, before },
             Rule::Once(at) => Behind::Once((*at < before).then_some(*at)),
             Rule::Never => Behind::Once(None),
@@ -179,34 +183,22 @@ impl Timetable {
         self.slots(just_before(self.zone.day_start(date))).take_while(move |slot| slot.scheduled_at < end)
     }
 
-    /// What becomes of the hit of source `index`: a slot, or nothing where another source's slot stands for it.
+    /// The slot of the hit of source `index`.
     fn resolve(&self, sources: &[Source], index: usize, hit: &Hit) -> Option<Slot> {
-        let source = &sources[index];
-        let skipped = match hit.gap {
-            0 => None,
-            _ => match self.resolve_gap(sources, index, hit) {
-                GapAnswer::Runs => None,
-                GapAnswer::Skipped => Some(SkipReason::DstGap),
-                GapAnswer::SameAsAnother => return None,
-            },
-        };
-        Slot::civil(hit, &source.zone, skipped)
+        let is_lost = hit.gap != 0 && !self.runs_behind_gap(sources, index, hit);
+        Slot::civil(hit, &sources[index].zone, is_lost.then_some(SkipReason::DstGap))
     }
 
-    /// Which of the hits in a gap runs: the earliest, unless the end of the gap is itself a slot.
-    fn resolve_gap(&self, sources: &[Source], index: usize, hit: &Hit) -> GapAnswer {
+    /// Whether a hit in a gap is the one that runs at its end: the earliest, unless the end is itself a slot.
+    fn runs_behind_gap(&self, sources: &[Source], index: usize, hit: &Hit) -> bool {
         let ends_at = hit.second;
         if self.gap == GapPolicy::Skip || GAP_MOVED_MAX < hit.gap || sources.iter().any(|source| source.hits(ends_at)) {
-            return GapAnswer::Skipped;
+            return false;
         }
-        if Some((hit.local, index)) != first_in_gap(sources, &sources[index].zone, ends_at) {
-            return GapAnswer::Skipped;
-        }
-        // Gaps of several zones may end at one instant: that is one slot, the first listed.
-        let other_is_first = sources[..index]
-            .iter()
-            .any(|other| first_in_gap(sources, &other.zone, ends_at).is_some_and(|(_, winner)| winner < index));
-        if other_is_first { GapAnswer::SameAsAnother } else { GapAnswer::Runs }
+        // Gaps of several zones may end at one instant, and one instant is one run: that of the first listed.
+        let earliest = sources.iter().filter_map(|source| first_in_gap(sources, &source.zone, ends_at));
+        let runs = earliest.min_by_key(|(_, listed)| *listed);
+        runs == Some((hit.local, index))
     }
 
     /// Calendar and jitter: what is the same for every kind of trigger.
@@ -241,13 +233,6 @@ impl Timetable {
     }
 }
 
-enum GapAnswer {
-    Runs,
-    Skipped,
-    /// Another slot of the schedule stands at the same instant and is listed first.
-    SameAsAnother,
-}
-
 /// The earliest local time that any source of a zone loses in the gap that ends at an instant, with the source.
 fn first_in_gap(sources: &[Source], zone: &Zone, ends_at: i64) -> Option<(i64, usize)> {
     let segment = zone.segment(ends_at);
@@ -279,12 +264,10 @@ impl Slots<'_> {
     fn advance(&mut self) -> Option<Slot> {
         let timetable = self.timetable;
         let slot = match &mut self.ahead {
-            Ahead::Civil(hits) => loop {
-                let (index, hit) = hits.next(order_forwards)?;
-                if let Some(slot) = timetable.resolve(hits.sources, index, &hit) {
-                    break slot;
-                }
-            },
+            Ahead::Civil(hits) => {
+                let (index, hit) = hits.next()?;
+                timetable.resolve(hits.sources, index, &hit)?
+            }
             Ahead::Every { every, after } => {
                 *after = every.next(*after)?;
                 Slot::at_instant(*after, &timetable.zone)?
@@ -324,12 +307,10 @@ impl Iterator for SlotsBefore<'_> {
     fn next(&mut self) -> Option<Slot> {
         let timetable = self.timetable;
         let slot = match &mut self.behind {
-            Behind::Civil(hits) => loop {
-                let (index, hit) = hits.next(order_backwards)?;
-                if let Some(slot) = timetable.resolve(hits.sources, index, &hit) {
-                    break slot;
-                }
-            },
+            Behind::Civil(hits) => {
+                let (index, hit) = hits.next()?;
+                timetable.resolve(hits.sources, index, &hit)?
+            }
             Behind::Every { every, before } => {
                 *before = every.previous(*before)?;
                 Slot::at_instant(*before, &timetable.zone)?

@@ -7,10 +7,11 @@ mod zones;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use punctual_core::time::zone::bundled_version;
 
 /// One durable scheduler for AI agents, workflows and commands.
 #[derive(Debug, Parser)]
-#[command(name = "punctual", version, max_term_width = 110)]
+#[command(name = "punctual", version, long_version = long_version(), max_term_width = 110)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -19,6 +20,11 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Preview(Box<preview::PreviewArgs>),
+}
+
+/// `--version` also names the zone data that this binary carries.
+fn long_version() -> String {
+    format!("{}\nzone data: tzdata {} (bundled)", env!("CARGO_PKG_VERSION"), bundled_version())
 }
 
 fn main() -> ExitCode {

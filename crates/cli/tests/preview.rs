@@ -182,6 +182,19 @@ fn a_line_without_end_is_answered_and_does_not_fill_memory() {
 }
 
 #[test]
+fn a_schedule_that_fires_very_often_gets_a_remark() {
+    let shown = stdout(&new_york(&["--cron", "* * * * *", "--from", "2026-01-05T00:00:00Z", "-n", "1"]));
+    assert!(shown.contains("That is 1440 runs on its first day, more than 500."), "{shown}");
+    let shown = stdout(&new_york(&["--cron", "0 * * * *", "--from", "2026-01-05T00:00:00Z", "-n", "1"]));
+    assert!(!shown.contains("runs on its first day"), "{shown}");
+}
+
+#[test]
+fn the_version_names_the_zone_data() {
+    assert!(stdout(&["--version"]).contains("zone data: tzdata 2026e (bundled)"));
+}
+
+#[test]
 fn help_teaches() {
     let help = stdout(&["preview", "--help"]);
     for word in ["Examples:", "--cron", "--stdin", "--gap", "--calendar"] {

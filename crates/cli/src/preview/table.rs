@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use super::request::Preview;
 
+/// A schedule with more runs a day gets a remark: it may be meant, but it is often a slip.
+const RUNS_PER_DAY_WARNING: usize = 500;
+
 /// What `--json` says of a slot.
 #[derive(Serialize)]
 struct SlotView {
@@ -139,6 +142,13 @@ fn remarks(preview: &Preview) -> Vec<String> {
              For fixed times on the clock use --time or --cron."
                 .to_owned(),
         );
+    }
+    if let Some(first) = preview.slots.first() {
+        let zone = preview.timetable.zone();
+        let runs = preview.timetable.count_on(zone.day_of(first.scheduled_at));
+        if RUNS_PER_DAY_WARNING < runs {
+            remarks.push(format!("That is {runs} runs on its first day, more than {RUNS_PER_DAY_WARNING}."));
+        }
     }
     if let Trigger::OnEvent(_) = preview.trigger {
         remarks.push("Events make its runs; time alone makes none.".to_owned());

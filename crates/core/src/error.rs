@@ -10,8 +10,8 @@ use std::fmt;
 pub struct ParseError {
     /// The field at fault, in the words of the form: `hour`, `day-of-week`, `times[2]`.
     pub field: String,
-    /// Where the trouble starts: a 0-based character of the text, not a byte.
-    pub position: usize,
+    /// Where the trouble starts: a 0-based character of the text, not a byte. `None` where no place in a text is at fault.
+    pub position: Option<usize>,
     /// What is wrong there.
     pub problem: String,
     /// What would be right instead.
@@ -27,20 +27,29 @@ impl ParseError {
         problem: impl Into<String>,
         fix: impl Into<String>,
     ) -> ParseError {
-        let position = text.char_indices().take_while(|(byte, _)| *byte < at).count();
+        let position = Some(text.char_indices().take_while(|(byte, _)| *byte < at).count());
         ParseError { field: field.into(), position, problem: problem.into(), fix: fix.into() }
     }
 
-    /// The same error, seen from outside: the field gets the name of the list or struct that it is in.
+    /// An error in a value as a whole.
+    pub(crate) fn value(field: impl Into<String>, problem: impl Into<String>, fix: impl Into<String>) -> ParseError {
+        ParseError { field: field.into(), position: None, problem: problem.into(), fix: fix.into() }
+    }
+
+    /// The same error, seen from outside: the field gets the name of what the text was given for.
     #[must_use]
-    pub(crate) fn within(self, field: impl Into<String>) -> ParseError {
+    pub fn within(self, field: impl Into<String>) -> ParseError {
         ParseError { field: field.into(), ..self }
     }
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} at position {}; {}", self.field, self.problem, self.position, self.fix)
+        write!(f, "{}: {}", self.field, self.problem)?;
+        if let Some(position) = self.position {
+            write!(f, " at position {position}")?;
+        }
+        write!(f, "; {}", self.fix)
     }
 }
 
@@ -61,8 +70,9 @@ mod tests {
     #[test]
     fn positions_count_characters_not_bytes() {
         let error = ParseError::at_byte("é x", 3, "f", "p", "fix");
-        assert_eq!(error.position, 2);
+        assert_eq!(error.position, Some(2));
         assert_eq!(error.to_string(), "f: p at position 2; fix");
+        assert_eq!(ParseError::value("f", "p", "fix").to_string(), "f: p; fix");
     }
 
     #[test]

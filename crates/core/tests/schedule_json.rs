@@ -86,7 +86,7 @@ fn unknown_fields_and_wrong_values_are_errors_that_say_what_is_wrong() {
         ("/policy/overlaps", json!("skip"), "unknown field `overlaps`"),
         ("/policy/dst/gaps", json!("skip"), "unknown field `gaps`"),
         ("/policy/retry/max_attempts", json!(0), "expected a nonzero u32"),
-        ("/policy/priority", json!(11), "priority: 11 is out of range at position 0; use 1 to 10"),
+        ("/policy/priority", json!(11), "priority: 11 is out of range; use 1 to 10"),
         ("/policy/overlap", json!("never"), "unknown variant `never`"),
         ("/bounds/max_runs", json!(0), "max_runs: a schedule with no runs never does anything"),
         ("/bounds/end_at", json!("2025-01-01T00:00:00Z"), "end_at: the end 2025-01-01T00:00:00Z lies before the start"),

@@ -288,13 +288,13 @@ fn a_local_time_is_one_instant_or_refused_with_its_neighbours() {
         (
             "2026-03-08T02:30:00",
             new_york,
-            "at: 2026-03-08T02:30:00 does not exist in America/New_York, where the clock jumps over it at position 0; \
+            "at: 2026-03-08T02:30:00 does not exist in America/New_York, where the clock jumps over it; \
              use 2026-03-08T01:59:59 or 2026-03-08T03:00:00",
         ),
         (
             "2011-12-30T12:00:00",
             "Pacific/Apia",
-            "at: 2011-12-30T12:00:00 does not exist in Pacific/Apia, where the clock jumps over it at position 0; \
+            "at: 2011-12-30T12:00:00 does not exist in Pacific/Apia, where the clock jumps over it; \
              use 2011-12-29T23:59:59 or 2011-12-31T00:00:00",
         ),
     ] {
@@ -302,7 +302,15 @@ fn a_local_time_is_one_instant_or_refused_with_its_neighbours() {
     }
     // Before the beginning of time there is no clock that could jump.
     assert!(read("-009999-01-02T00:00:00", "UTC", Pass::First).unwrap_err().contains("is not an instant"));
-    for text in ["", "tomorrow", "2026-03-08", "2026-02-30T00:00:00", "2026-03-08T09:00:00[Europe/Paris]", "25:00"] {
+    for text in [
+        "",
+        "tomorrow",
+        "2026-03-08",
+        "2026-02-30T00:00:00",
+        "2026-03-08T09:00:00[Europe/Paris]",
+        "2026-03-08T09:00:00Z[Mars/X]",
+        "25:00",
+    ] {
         let error = read(text, new_york, Pass::First).unwrap_err();
         assert!(error.contains("is not an instant") && error.contains("use 2026-03-08T09:00:00Z"), "{text}: {error}");
     }

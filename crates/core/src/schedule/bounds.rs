@@ -27,11 +27,11 @@ impl Bounds {
             && end_at < start_at
         {
             let problem = format!("the end {end_at} lies before the start {start_at}");
-            return Err(ParseError::at_byte("", 0, "end_at", problem, "use an end at or after the start"));
+            return Err(ParseError::value("end_at", problem, "use an end at or after the start"));
         }
         if max_runs == Some(0) {
             let problem = "a schedule with no runs never does anything";
-            return Err(ParseError::at_byte("", 0, "max_runs", problem, "use 1 or more"));
+            return Err(ParseError::value("max_runs", problem, "use 1 or more"));
         }
         Ok(Bounds { start_at, end_at, max_runs })
     }

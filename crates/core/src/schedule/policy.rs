@@ -63,7 +63,7 @@ impl Priority {
         if (1..=10).contains(&priority) {
             return Ok(Priority(priority));
         }
-        Err(ParseError::at_byte("", 0, "priority", format!("{priority} is out of range"), "use 1 to 10"))
+        Err(ParseError::value("priority", format!("{priority} is out of range"), "use 1 to 10"))
     }
 
     /// The number.

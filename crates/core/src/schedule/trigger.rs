@@ -69,7 +69,7 @@ impl Crons {
     pub fn new(crons: Vec<ZonedCron>) -> Result<Crons, ParseError> {
         if crons.is_empty() || CRONS_MAX < crons.len() {
             let problem = format!("there are {} crons", crons.len());
-            return Err(ParseError::at_byte("", 0, "cron", problem, format!("use 1 to {CRONS_MAX}")));
+            return Err(ParseError::value("cron", problem, format!("use 1 to {CRONS_MAX}")));
         }
         Ok(Crons(crons.into()))
     }
@@ -108,7 +108,7 @@ pub struct ZonedCron {
 
 /// A cron as it is written.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with an `expression`")]
 #[schemars(rename = "Cron")]
 struct ZonedCronText {
     /// 5, 6 or 7 fields, or a macro.
@@ -172,16 +172,17 @@ impl At {
     /// A local time that the zone's clock jumps over is refused with the nearest ones that exist; one that comes twice
     /// is the given `pass`.
     pub fn parse(text: &str, zone: &Zone, pass: Pass) -> Result<At, ParseError> {
-        if let Ok(instant) = text.parse::<Timestamp>() {
-            return Ok(At(instant));
-        }
         let unreadable = || {
             let fix =
                 "use 2026-03-08T09:00:00Z, 2026-03-08T09:00:00-05:00 or, in the schedule's zone, 2026-03-08T09:00:00";
-            ParseError::at_byte(text, 0, "at", format!("{} is not an instant", quoted(text)), fix)
+            ParseError::value("at", format!("{} is not an instant", quoted(text)), fix)
         };
+        // A zone in brackets would be a second opinion on which zone is meant.
         if text.contains('[') || !text.contains(['T', 't', ' ']) {
             return Err(unreadable());
+        }
+        if let Ok(instant) = text.parse::<Timestamp>() {
+            return Ok(At(instant));
         }
         let datetime: DateTime = text.parse().map_err(|_| unreadable())?;
         let local = local_of(datetime);
@@ -190,7 +191,7 @@ impl At {
             let before = datetime_of(first.repeated_until() - 1);
             let after = datetime_of(first.local_start());
             let problem = format!("{datetime} does not exist in {}, where the clock jumps over it", zone.name());
-            return Err(ParseError::at_byte(text, 0, "at", problem, format!("use {before} or {after}")));
+            return Err(ParseError::value("at", problem, format!("use {before} or {after}")));
         }
         let segment = match (pass, zone.segment_after(&first)) {
             (Pass::Second, Some(second)) if second.local_start() <= local && local < second.repeated_until() => second,
@@ -240,8 +241,7 @@ impl OnEvent {
     /// Each event of this name, after a delay.
     pub fn new(event: &str, delay: Elapsed) -> Result<OnEvent, ParseError> {
         if event.trim().is_empty() {
-            let problem = "the event has no name";
-            return Err(ParseError::at_byte(event, 0, "on_event", problem, "name it, like TicketCreated"));
+            return Err(ParseError::value("on_event", "the event has no name", "name it, like TicketCreated"));
         }
         Ok(OnEvent { event: event.to_owned(), delay })
     }

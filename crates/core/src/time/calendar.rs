@@ -79,7 +79,7 @@ impl Window {
             let fix = "use HH:MM-HH:MM";
             return Err(ParseError::at_byte(text, 0, "window", "there is no -", fix));
         };
-        let shifted = |error: ParseError, by: usize| ParseError { position: error.position + by, ..error };
+        let shifted = |error: ParseError, by: usize| ParseError { position: error.position.map(|at| at + by), ..error };
         let until_at = from.chars().count() + 1;
         let from = parse_time(from).map_err(|error| error.within("window"))?;
         let until = match until {
@@ -125,7 +125,7 @@ impl From<Window> for String {
 
 /// A calendar as it is written.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a calendar")]
 #[schemars(rename = "Calendar")]
 struct CalendarText {
     /// The name by which schedules refer to it.
@@ -145,7 +145,7 @@ struct CalendarText {
 
 /// An extra open date.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a date with its windows")]
 struct OpenDate {
     date: Date,
     /// All day when absent.
@@ -181,7 +181,7 @@ impl TryFrom<CalendarText> for Calendar {
     type Error = ParseError;
 
     fn try_from(text: CalendarText) -> Result<Calendar, ParseError> {
-        let wrong = |field: &str, problem: String, fix: &str| ParseError::at_byte("", 0, field, problem, fix);
+        let wrong = |field: &str, problem: String, fix: &str| ParseError::value(field, problem, fix);
         if text.name.is_empty() {
             return Err(wrong("name", "the calendar has no name".to_owned(), "name it, like office-hours"));
         }

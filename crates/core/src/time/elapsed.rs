@@ -75,7 +75,11 @@ impl Elapsed {
                 name.eq_ignore_ascii_case(unit) && fits_iso
             });
             let Some((_, size)) = known else {
-                return Err(wrong(at + digits, format!("{} is not a unit", quoted(&rest[digits..])), how));
+                let problem = match &rest[digits..] {
+                    "" => "a unit is missing".to_owned(),
+                    unknown => format!("{} is not a unit", quoted(unknown)),
+                };
+                return Err(wrong(at + digits, problem, how));
             };
             if smallest_so_far <= *size {
                 return Err(wrong(at, "the units are out of order".to_owned(), "put the largest first, each once"));
@@ -196,7 +200,7 @@ mod tests {
     fn errors_point_at_the_place() {
         for (text, position, problem) in [
             ("", 0, "the text ends too early"),
-            ("5", 1, "\"\" is not a unit"),
+            ("5", 1, "a unit is missing"),
             ("m", 0, "\"m\" is not a number"),
             ("5 m", 1, "\" m\" is not a unit"),
             ("-5m", 0, "\"-5m\" is not a number"),
@@ -214,7 +218,7 @@ mod tests {
             ("5é", 1, "\"é\" is not a unit"),
         ] {
             let error = Elapsed::parse(text).unwrap_err();
-            assert_eq!((error.position, error.problem.as_str()), (position, problem), "{text}");
+            assert_eq!((error.position, error.problem.as_str()), (Some(position), problem), "{text}");
         }
         assert!(Elapsed::parse(&"1h".repeat(1_000)).is_err());
     }

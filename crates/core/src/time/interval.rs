@@ -37,7 +37,7 @@ impl Every {
     pub fn from_anchor(interval: Elapsed, anchor: Timestamp) -> Result<Every, ParseError> {
         if interval < INTERVAL_MIN {
             let problem = format!("an interval of {interval} is too short");
-            return Err(ParseError::at_byte("", 0, "every", problem, format!("use {INTERVAL_MIN} or more")));
+            return Err(ParseError::value("every", problem, format!("use {INTERVAL_MIN} or more")));
         }
         let whole = Timestamp::from_millisecond(floor_millisecond(anchor)).unwrap_or(anchor);
         Ok(Every { interval, anchor: whole })
@@ -139,6 +139,6 @@ mod tests {
         let every = Every::from_anchor(Elapsed::parse("1s500ms").unwrap(), at("2026-01-01T00:00:00Z")).unwrap();
         assert_eq!(every.next(at("2026-01-01T00:00:00Z")), Some(at("2026-01-01T00:00:01.5Z")));
         let error = Every::from_anchor(Elapsed::parse("999ms").unwrap(), at("2026-01-01T00:00:00Z")).unwrap_err();
-        assert_eq!(error.to_string(), "every: an interval of 999ms is too short at position 0; use 1s or more");
+        assert_eq!(error.to_string(), "every: an interval of 999ms is too short; use 1s or more");
     }
 }

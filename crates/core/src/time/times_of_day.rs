@@ -26,7 +26,7 @@ impl TimesOfDay {
         if times.is_empty() || TIMES_MAX < times.len() {
             let problem = format!("there are {} times", times.len());
             let fix = format!("use 1 to {TIMES_MAX}, like 09:00 or 17:30:15");
-            return Err(ParseError::at_byte("", 0, "times", problem, fix));
+            return Err(ParseError::value("times", problem, fix));
         }
         let mut seconds = vec![];
         for (position, time) in times.iter().enumerate() {
@@ -130,7 +130,7 @@ mod tests {
             (&["09:0x"], "times[0]: \"0x\" is not a minute at position 3; use HH:MM or HH:MM:SS"),
             (&["+9:00"], "times[0]: \"+9\" is not a hour at position 0; use HH:MM or HH:MM:SS"),
             (&["009:00"], "times[0]: \"009\" is not a hour at position 0; use HH:MM or HH:MM:SS"),
-            (&[], "times: there are 0 times at position 0; use 1 to 1440, like 09:00 or 17:30:15"),
+            (&[], "times: there are 0 times; use 1 to 1440, like 09:00 or 17:30:15"),
         ] {
             assert_eq!(TimesOfDay::parse(times).unwrap_err().to_string(), message);
         }

@@ -199,8 +199,12 @@ fn weekday_runs(weekdays: u8) -> String {
         return "any day of the week".to_owned();
     }
     let has = |day: u32| weekdays >> (day % 7) & 1 == 1;
-    // Days of the week counted on from the first day behind a free one, Monday first where that is possible.
-    let first = (1..=7).find(|day| has(*day) && !has(day + 6)).unwrap_or(1);
+    // A range around the week's end starts where it starts; everything else starts on Monday.
+    let mut starts = (1..=7).filter(|day| has(*day) && !has(day + 6));
+    let first = match (starts.next(), starts.next()) {
+        (Some(start), None) => start,
+        _ => 1,
+    };
     let days: Vec<u32> = (first..first + 7).filter(|day| has(*day)).collect();
     runs(&days, |day| weekday_name(day % 7).to_owned())
 }
@@ -314,6 +318,7 @@ mod tests {
             ("0 0 1-31 * MON", "At 00:00, every day"),
             ("0 0 * * FRI-MON", "At 00:00, Friday to Monday"),
             ("0 0 * * SAT,SUN", "At 00:00, Saturday and Sunday"),
+            ("0 0 * * 1/2", "At 00:00, Monday, Wednesday, Friday and Sunday"),
             ("0 0 * * 1,3,5", "At 00:00, Monday, Wednesday and Friday"),
             ("0 0 29 2 *", "At 00:00, on day 29 of the month, in February"),
             ("0 12 * JUN-AUG *", "At 12:00, every day, in June to August"),

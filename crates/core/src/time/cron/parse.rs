@@ -179,7 +179,10 @@ fn days_of_week(mut field: Reader<'_>, dialect: Dialect, days: &mut DaySet) -> R
         if item.eat('L') {
             days.last |= 1 << weekday(span.from);
         } else if item.eat('#') {
-            let n = item.number(rule, 1, 5)?;
+            let n = item.number(rule, 1, 5).map_err(|error| ParseError {
+                fix: "use 1 to 5: a month has no more of one weekday".to_owned(),
+                ..error
+            })?;
             days.nth[n as usize - 1] |= 1 << weekday(span.from);
         } else {
             let set = expand(&span, rule);
@@ -435,7 +438,7 @@ mod tests {
             ("* * * * MONDAY", 11, "day-of-week: \"DAY\" is not understood"),
             ("* * MON * *", 4, "day-of-month: \"MON\" is not understood"),
             ("* * * * L", 8, "day-of-week: L needs a day before it"),
-            ("* * * * 5#6", 10, "day-of-week: 6 is out of range at position 10; use 1 to 5"),
+            ("* * * * 5#6", 10, "day-of-week: 6 is out of range at position 10; use 1 to 5: a month"),
             ("* * * * 1-5L", 11, "day-of-week: L and # stand behind one day"),
             ("* * * * *#2", 9, "day-of-week: L and # stand behind one day"),
             ("* * 1-5W * *", 4, "day-of-month: W stands behind one day"),
@@ -452,7 +455,7 @@ mod tests {
         ] {
             let error = Cron::parse(text, None).unwrap_err();
             assert!(error.to_string().starts_with(message), "{text:?}: {error}");
-            assert_eq!(error.position, position, "{text:?}: {error}");
+            assert_eq!(error.position, Some(position), "{text:?}: {error}");
         }
         let error = Cron::parse("0 0 12 ? * 0", Some(Dialect::Quartz)).unwrap_err();
         assert_eq!(error.to_string(), "day-of-week: 0 is out of range at position 11; use 1 to 7");

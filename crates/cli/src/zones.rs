@@ -31,11 +31,11 @@ impl FromStr for ZoneSource {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<ZoneSource, Self::Err> {
-        Ok(match text {
+        Ok(match text.to_ascii_lowercase().as_str() {
             "newest" => ZoneSource::Newest,
             "bundled" => ZoneSource::Bundled,
             "system" => ZoneSource::System,
-            folder => ZoneSource::Folder(folder.into()),
+            _ => ZoneSource::Folder(text.into()),
         })
     }
 }
@@ -65,10 +65,13 @@ fn system_folder() -> Option<PathBuf> {
 }
 
 fn open_folder(folder: &Path) -> anyhow::Result<Zones> {
-    let what = || format!("{} is not a zoneinfo folder; use --tzdb bundled, system or such a folder", folder.display());
+    let what = || {
+        let shown = folder.display().to_string();
+        format!("{shown:?} is not a zoneinfo folder; use --tzdb newest, bundled, system or such a folder")
+    };
     let database = TimeZoneDatabase::from_dir(folder).with_context(what)?;
     let zones = Zones::from_database(database, &folder_version(folder));
-    zones.get("UTC").with_context(what)?;
+    anyhow::ensure!(!zones.names().is_empty(), what());
     Ok(zones)
 }
 

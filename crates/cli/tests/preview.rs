@@ -89,16 +89,21 @@ fn mistakes_are_pointed_at() {
             &["--cron", "0 24 * * *"][..],
             "error: hour: 24 is out of range at position 2; use 0 to 23\n  0 24 * * *\n    ^\n",
         ),
-        (&["--every", "5x"], "error: duration: \"x\" is not a unit at position 1; use numbers with"),
-        (&["--every", "10ms"], "error: every: an interval of 10ms is too short at position 0; use 1s or more"),
+        (&["--every", "5x"], "error: every: \"x\" is not a unit at position 1; use numbers with"),
+        (&["--every", "10ms"], "error: every: an interval of 10ms is too short; use 1s or more"),
         (&["--time", "25:00"], "error: times[0]: the hour 25 is out of range at position 0; use 0 to 23"),
         (&["--at", "2026-03-08T02:30:00"], "error: at: 2026-03-08T02:30:00 does not exist in America/New_York"),
         (&["--cron", "0 9 * * *;Mars/Base"], "error: zone: \"Mars/Base\" is not an IANA time zone of tzdata 2026e"),
-        (&["--cron", "0 9 * * *", "--every", "5m"], "error: trigger: give exactly one of cron, times, every"),
-        (&[], "error: trigger: give exactly one of cron, times, every"),
+        (&["--cron", "0 9 * * *", "--every", "5m"], "error: the argument '--cron <EXPRESSION>' cannot be used with"),
+        (&[], "error: the following required arguments were not provided:\n  <--cron <EXPRESSION>|--time <TIME>|"),
+        (&["--time", "09:00", "--dialect", "unix"], "error: dialect: it goes with cron alone; leave it out"),
+        (&["--stdin", "--json"], "error: the argument '--stdin' cannot be used with"),
         (&["--cron", "0 9 * * *", "--calendar", "no-such-file.json"], "error: reading no-such-file.json"),
         (&["--cron", "0 9 * * *", "--count", "100001"], "error: count: 100001 is out of range"),
-        (&["--cron", "0 9 * * *", "--from", "yesterday"], "error: invalid value 'yesterday' for '--from <INSTANT>'"),
+        (
+            &["--cron", "0 9 * * *", "--from", "yesterday"],
+            "error: invalid value 'yesterday' for '--from <INSTANT>': use an instant with Z",
+        ),
     ] {
         let args = [&NEW_YORK[..], args].concat();
         let said = refused(&args);
@@ -109,7 +114,7 @@ fn mistakes_are_pointed_at() {
 #[test]
 fn zone_data_can_be_chosen() {
     let said = refused(&["preview", "--cron", "@daily", "--tzdb", "/no/such/folder"]);
-    assert!(said.starts_with("error: /no/such/folder is not a zoneinfo folder; use --tzdb bundled"), "{said}");
+    assert!(said.starts_with("error: \"/no/such/folder\" is not a zoneinfo folder; use --tzdb newest"), "{said}");
     // A folder of our own with one zone, whose data is Tokyo's.
     let folder = std::env::temp_dir().join(format!("punctual-cli-zones-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("Moon")).unwrap();
@@ -126,6 +131,7 @@ fn zone_data_can_be_chosen() {
 
 fn serve() -> (Child, ChildStdin) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.env("PUNCTUAL_TZDB", "bundled");
     let mut child = command.args(["preview", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let input = child.stdin.take().unwrap();
     (child, input)
@@ -187,6 +193,36 @@ fn a_schedule_that_fires_very_often_gets_a_remark() {
     assert!(shown.contains("That is 1440 runs on its first day, more than 500."), "{shown}");
     let shown = stdout(&new_york(&["--cron", "0 * * * *", "--from", "2026-01-05T00:00:00Z", "-n", "1"]));
     assert!(!shown.contains("runs on its first day"), "{shown}");
+}
+
+#[test]
+fn an_end_that_nobody_asked_for_is_explained() {
+    let from = ["--from", "2026-03-07T00:00:00Z"];
+    for (args, remark) in [
+        (&["--cron", "0 0 30 2 *"][..], "Never."),
+        (&["--at", "2026-03-01T00:00:00Z"], "Never after 2026-03-07T00:00:00Z; the last was at 2026-03-01T00:00:00Z."),
+        (
+            &["--cron", "0 0 1 1 *", "--until", "2026-04-01T00:00:00Z"],
+            "Nothing in that time; the next is at 2027-01-01T05:00:00Z.",
+        ),
+        (&["--cron", "* * * * * *", "--until", "2027-01-01T00:00:00Z"], "Stopped after 100000 slots; there are more."),
+        (&["--on-event", "TicketCreated"], "Events make its runs; time alone makes none."),
+    ] {
+        let shown = stdout(&[&NEW_YORK[..], args, &from].concat());
+        assert!(shown.lines().any(|line| line == remark), "{args:?}: {remark}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(["preview", "--cron", "* * * * *", "--from", "2026-01-01T00:00:00Z", "-n", "50000"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap(); // And closes the pipe.
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
 }
 
 #[test]

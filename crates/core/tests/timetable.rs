@@ -1,4 +1,4 @@
-//! Timetables: the vectors of the systems we replace, several crons at once, calendars, bounds, jitter, one-shots,
+//! Timetables: the vectors of other schedulers, several crons at once, calendars, bounds, jitter, one-shots,
 //! words.
 
 use std::collections::BTreeSet;
@@ -240,6 +240,12 @@ fn jitter_follows_from_schedule_and_slot_and_never_passes_the_next() {
     assert_ne!(one, delays(&with(2, max)));
     let spread: BTreeSet<i64> = one.iter().map(|delay| delay.as_secs() / 30).collect();
     assert_eq!(spread.len(), 10, "the five minutes are used: {spread:?}");
+    // With a thousand milliseconds between two slots, some draw the last of them.
+    let crowded = timetable(&cron("* * * * * *"), "UTC", NATIVE).with_jitter(ScheduleId(uuid::Uuid::from_u128(3)), max);
+    let slots: Vec<Slot> = crowded.slots(at("2026-01-01T00:00:00Z")).take(5_000).collect();
+    assert!(slots.windows(2).all(|pair| pair[0].due_at < pair[1].scheduled_at));
+    let longest = slots.iter().map(|slot| slot.due_at.duration_since(slot.scheduled_at)).max();
+    assert_eq!(longest, Some(SignedDuration::from_millis(999)));
     // Backwards gives the same, and a short maximum holds.
     let backwards = with(1, max).before(at("2026-01-01T00:05:01Z")).next().unwrap();
     assert_eq!(backwards.due_at.duration_since(backwards.scheduled_at), one[0]);

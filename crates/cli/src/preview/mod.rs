@@ -5,11 +5,11 @@ mod stdin;
 mod table;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 use punctual_core::ScheduleId;
 use punctual_core::schedule::{GapPolicy, Pass, RepeatPolicy, ZonedCron};
@@ -17,22 +17,24 @@ use punctual_core::time::{Cron, Dialect};
 
 use crate::clock;
 use crate::zones::ZoneSource;
-use request::{COUNT_MAX, Refusal, Request};
+use request::{Refusal, Request};
 
 /// Show when a trigger fires: local time, UTC, offset, and what clock changes do to it.
 ///
 /// Give one trigger form (--cron, --time, --every, --at, --after, --immediate or --on-event). Nothing is stored and no
 /// server is needed.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("trigger").required(true).args([
+    "cron", "times", "every", "at", "after", "immediate", "on_event", "stdin",
+]))]
 #[command(after_help = "\
 Examples:
-  punctual preview --cron \"0 9 * * MON-FRI\" --zone America/New_York --from 2026-03-07T00:00:00Z --count 5
-  punctual preview --cron \"0 0 L * ?\" --dialect quartz --zone Europe/Paris --json
-  punctual preview --cron \"0 9 * * *;Europe/Paris\" --cron \"0 9 * * *;Asia/Tokyo\"
-  punctual preview --time 09:00 --time 17:30:15 --zone Africa/Cairo --gap skip
-  punctual preview --every 90m --zone America/Denver --until 2026-12-01T00:00:00Z
-  punctual preview --at 2026-03-08T02:30:00 --zone America/New_York     (refused: that time does not exist)
-  echo '{\"cron\":\"0 9 * * *\",\"zone\":\"UTC\",\"from\":\"2026-01-01T00:00:00Z\",\"count\":3}' | punctual preview --stdin")]
+  punctual preview --cron \"0 9 * * MON-FRI\" --zone America/New_York
+  punctual preview --cron \"0 0 0 L * ?\" --zone Europe/Paris --json
+  punctual preview --cron \"0 9 * * *;Europe/Paris\" --cron @hourly
+  punctual preview --time 09:00 --time 17:30:15 --zone Africa/Cairo
+  punctual preview --every 90m --from 2026-03-08T00:00:00Z
+  punctual preview --stdin < requests.jsonl")]
 pub(crate) struct PreviewArgs {
     /// A cron expression: 5 fields (minute first), 6 (second first) or 7 (year last), or a macro like @daily. Repeat it
     /// for several; `EXPRESSION;ZONE` gives one a zone of its own
@@ -40,7 +42,7 @@ pub(crate) struct PreviewArgs {
     cron: Vec<String>,
 
     /// How the cron's day fields are read [default: unix for 5 fields, spring for 6 and 7]
-    #[arg(long)]
+    #[arg(long, requires = "cron")]
     dialect: Option<DialectArg>,
 
     /// A time of day, HH:MM or HH:MM:SS, every day; repeat it for several
@@ -52,16 +54,16 @@ pub(crate) struct PreviewArgs {
     every: Option<String>,
 
     /// Where --every counts from [default: the start of the day if it divides 24 h, else --from]
-    #[arg(long, value_name = "INSTANT", requires = "every")]
+    #[arg(long, value_name = "INSTANT", requires = "every", value_parser = instant)]
     anchor: Option<Timestamp>,
 
     /// One instant: with Z or an offset, or local time in --zone
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
 
-    /// Which of two a local time of --at means when the clock shows it twice
-    #[arg(long, default_value = "first", requires = "at")]
-    pass: PassArg,
+    /// Which of two a local time of --at means when the clock shows it twice [default: first]
+    #[arg(long, requires = "at")]
+    pass: Option<PassArg>,
 
     /// A delay from --from, like 90s or 3d
     #[arg(long, value_name = "DURATION")]
@@ -84,11 +86,11 @@ pub(crate) struct PreviewArgs {
     zone: String,
 
     /// Show what comes after this instant [default: now]
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<Timestamp>,
 
     /// Show what comes up to this instant
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
     until: Option<Timestamp>,
 
     /// How many runs to show; skipped slots are shown but not counted [default: 10, or all up to --until]
@@ -104,11 +106,11 @@ pub(crate) struct PreviewArgs {
     repeat: RepeatArg,
 
     /// No slot before this instant
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
     start: Option<Timestamp>,
 
     /// No slot behind this instant
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
     end: Option<Timestamp>,
 
     /// No more runs than this
@@ -132,7 +134,9 @@ pub(crate) struct PreviewArgs {
     json: bool,
 
     /// Read one JSON request per line from standard input, answer one JSON line each
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with_all = [
+        "zone", "from", "until", "count", "gap", "repeat", "start", "end", "max_runs", "jitter", "calendar", "json",
+    ])]
     stdin: bool,
 
     /// Zone data: newest (of bundled and system), bundled, system, or a zoneinfo folder
@@ -168,16 +172,21 @@ enum PassArg {
 pub(crate) fn run(args: PreviewArgs) -> anyhow::Result<()> {
     let zones = args.tzdb.open()?;
     if args.stdin {
-        return stdin::answer_lines(io::stdin().lock(), io::stdout().lock(), &zones).context("answering requests");
+        let answered = stdin::answer_lines(io::stdin().lock(), io::stdout().lock(), &zones);
+        return unless_closed(answered).context("answering requests");
     }
     let as_json = args.json;
     let preview = request(args)?.answer(&zones)?;
-    if as_json {
-        println!("{}", table::json(&preview, &zones)?);
-    } else {
-        print!("{}", table::text(&preview, &zones));
+    let text = if as_json { table::json(&preview, &zones)? } else { table::text(&preview, &zones) };
+    unless_closed(io::stdout().write_all(text.as_bytes())).context("printing the preview")
+}
+
+/// Whoever reads no further, like `head`, has had enough: that is no error.
+fn unless_closed(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
     }
-    Ok(())
 }
 
 fn request(args: PreviewArgs) -> anyhow::Result<Request> {
@@ -193,7 +202,6 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
             Some(serde_json::from_str(&text).with_context(|| format!("reading the calendar {}", path.display()))?)
         }
     };
-    let default_count = if args.until.is_some() { COUNT_MAX } else { request::default_count() };
     Ok(Request {
         cron: None,
         crons: args.cron.iter().map(|text| zoned_cron(text, dialect)).collect::<anyhow::Result<_>>()?,
@@ -202,10 +210,10 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
         every: args.every,
         anchor: args.anchor,
         at: args.at,
-        pass: match args.pass {
+        pass: args.pass.map(|pass| match pass {
             PassArg::First => Pass::First,
             PassArg::Second => Pass::Second,
-        },
+        }),
         after: args.after,
         immediate: args.immediate,
         on_event: args.on_event,
@@ -213,7 +221,7 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
         zone: args.zone,
         from: args.from.unwrap_or_else(clock::now),
         until: args.until,
-        count: args.count.unwrap_or(default_count),
+        count: args.count,
         gap: Some(match args.gap {
             GapArg::After => GapPolicy::After,
             GapArg::Skip => GapPolicy::Skip,
@@ -239,6 +247,11 @@ fn zoned_cron(text: &str, dialect: Option<Dialect>) -> anyhow::Result<ZonedCron>
     };
     let cron = Cron::parse(expression, dialect).map_err(Refusal::of(expression))?;
     Ok(ZonedCron { cron, zone })
+}
+
+fn instant(text: &str) -> Result<Timestamp, String> {
+    let read = text.parse().ok().filter(|_| !text.contains('['));
+    read.ok_or_else(|| "use an instant with Z or an offset, like 2026-03-07T00:00:00Z".to_owned())
 }
 
 fn schedule_id(text: &str) -> Result<ScheduleId, String> {

@@ -12,9 +12,10 @@ use punctual_core::{Elapsed, ParseError, ScheduleId};
 use serde::Deserialize;
 
 /// The most slots that one request may ask for.
-pub(super) const COUNT_MAX: usize = 100_000;
+const COUNT_MAX: usize = 100_000;
 /// A schedule of which so many slots in a row are skipped is not searched further.
 const SKIPPED_IN_A_ROW_MAX: usize = 10_000;
+const COUNT_DEFAULT: usize = 10;
 
 /// What to preview: one trigger form, its zone and policies, and the stretch of time.
 #[derive(Debug, Clone, Deserialize)]
@@ -32,8 +33,7 @@ pub(super) struct Request {
     /// Where `every` counts from; its rule decides when absent.
     pub(super) anchor: Option<Timestamp>,
     pub(super) at: Option<String>,
-    #[serde(default)]
-    pub(super) pass: Pass,
+    pub(super) pass: Option<Pass>,
     /// A delay from `from`.
     pub(super) after: Option<String>,
     #[serde(default)]
@@ -44,8 +44,8 @@ pub(super) struct Request {
     pub(super) zone: String,
     pub(super) from: Timestamp,
     pub(super) until: Option<Timestamp>,
-    #[serde(default = "default_count")]
-    pub(super) count: usize,
+    /// Without it, 10, or all up to `until`.
+    pub(super) count: Option<usize>,
     pub(super) gap: Option<GapPolicy>,
     pub(super) repeat: Option<RepeatPolicy>,
     pub(super) start_at: Option<Timestamp>,
@@ -61,10 +61,6 @@ fn utc() -> String {
     "UTC".to_owned()
 }
 
-pub(super) fn default_count() -> usize {
-    10
-}
-
 /// The slots of a request, and what its trigger means.
 #[derive(Debug)]
 pub(super) struct Preview {
@@ -73,6 +69,22 @@ pub(super) struct Preview {
     pub(super) trigger: Trigger,
     pub(super) timetable: Timetable,
     pub(super) slots: Vec<Slot>,
+    pub(super) stopped: Stopped,
+}
+
+/// Why a list of slots ends where it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// As many as were asked for.
+    AtCount,
+    /// As many as may be asked for.
+    AtLimit,
+    /// What comes next lies behind `until`.
+    AtUntil { next_at: Timestamp },
+    /// Too many were skipped in a row.
+    AfterSkips,
+    /// There are no more.
+    AtEnd,
 }
 
 /// A request that cannot be answered. The text at fault, where there is one, is for the caret below it.
@@ -89,7 +101,11 @@ impl Refusal {
     }
 
     pub(super) fn of(text: &str) -> impl Fn(ParseError) -> Refusal {
-        move |error| Refusal { message: error.to_string(), position: error.position, text: Some(text.to_owned()) }
+        move |error| Refusal {
+            message: error.to_string(),
+            position: error.position.unwrap_or(0),
+            text: error.position.map(|_| text.to_owned()),
+        }
     }
 }
 
@@ -110,7 +126,7 @@ impl std::error::Error for Refusal {}
 
 impl From<ParseError> for Refusal {
     fn from(error: ParseError) -> Refusal {
-        Refusal { position: error.position, ..Refusal::plain(error.to_string()) }
+        Refusal { position: error.position.unwrap_or(0), ..Refusal::plain(error.to_string()) }
     }
 }
 
@@ -122,36 +138,50 @@ impl From<UnknownZone> for Refusal {
 
 impl Request {
     pub(super) fn answer(&self, zones: &Zones) -> Result<Preview, Refusal> {
-        if COUNT_MAX < self.count {
-            return Err(Refusal::plain(format!("count: {} is out of range; use at most {COUNT_MAX}", self.count)));
+        if let Some(count) = self.count.filter(|count| COUNT_MAX < *count) {
+            return Err(Refusal::plain(format!("count: {count} is out of range; use at most {COUNT_MAX}")));
         }
         let trigger = self.trigger(zones)?;
         let dst = DstPolicy { gap: self.gap.unwrap_or_default(), repeat: self.repeat.unwrap_or_default() };
         let bounds = Bounds::new(self.start_at, self.end_at, self.max_runs)?;
         let mut timetable = Timetable::new(&trigger, &self.zone, dst, zones)?.with_bounds(bounds);
         if let Some(calendar) = &self.calendar {
-            timetable = timetable.with_calendar(calendar, zones)?;
+            timetable = timetable
+                .with_calendar(calendar, zones)
+                .map_err(|error| Refusal::plain(format!("calendar {:?}: {error}", calendar.name())))?;
         }
         if let Some(jitter) = &self.jitter {
-            let max = Elapsed::parse(jitter).map_err(Refusal::of(jitter))?;
+            let max = duration("jitter", jitter)?;
             let schedule_id = self.schedule_id.unwrap_or(ScheduleId(Default::default()));
             timetable = timetable.with_jitter(schedule_id, max);
         }
-        let slots = self.slots(&timetable);
+        let (slots, stopped) = self.slots(&timetable);
         let description = trigger.describe(timetable.zone().name());
-        Ok(Preview { description, from: self.from, trigger, timetable, slots })
+        Ok(Preview { description, from: self.from, trigger, timetable, slots, stopped })
     }
 
-    fn slots(&self, timetable: &Timetable) -> Vec<Slot> {
+    fn slots(&self, timetable: &Timetable) -> (Vec<Slot>, Stopped) {
         // A schedule that is due at once is due at `from` itself.
         let from = if self.immediate { self.from - jiff::SignedDuration::from_nanos(1) } else { self.from };
-        let runs_max = self.max_runs.map_or(self.count, |max| self.count.min(max as usize));
+        let asked = self.count.unwrap_or(if self.until.is_some() { COUNT_MAX } else { COUNT_DEFAULT });
+        let allowed = self.max_runs.map_or(usize::MAX, |max| max as usize);
         let mut slots = vec![];
         let (mut runs, mut skipped_in_a_row) = (0, 0);
         for slot in timetable.slots(from) {
-            let is_over = self.until.is_some_and(|until| until < slot.scheduled_at);
-            if runs == runs_max || is_over || SKIPPED_IN_A_ROW_MAX < skipped_in_a_row {
-                break;
+            if runs == allowed {
+                return (slots, Stopped::AtEnd);
+            }
+            if self.until.is_some_and(|until| until < slot.scheduled_at) {
+                return (slots, Stopped::AtUntil { next_at: slot.scheduled_at });
+            }
+            if runs == asked {
+                return (
+                    slots,
+                    if self.count.is_none() && asked == COUNT_MAX { Stopped::AtLimit } else { Stopped::AtCount },
+                );
+            }
+            if SKIPPED_IN_A_ROW_MAX <= skipped_in_a_row {
+                return (slots, Stopped::AfterSkips);
             }
             if slot.skipped.is_some() {
                 skipped_in_a_row += 1;
@@ -160,12 +190,13 @@ impl Request {
             }
             slots.push(slot);
         }
-        slots
+        (slots, Stopped::AtEnd)
     }
 
     fn trigger(&self, zones: &Zones) -> Result<Trigger, Refusal> {
         let given = [
-            self.cron.is_some() || !self.crons.is_empty(),
+            self.cron.is_some(),
+            !self.crons.is_empty(),
             !self.times.is_empty(),
             self.every.is_some(),
             self.at.is_some(),
@@ -176,10 +207,19 @@ impl Request {
         if given.iter().filter(|given| **given).count() != 1 {
             return Err(Refusal::plain(format!("trigger: give exactly one of {}", trigger_forms())));
         }
+        for (field, is_given, of, is_used) in [
+            ("dialect", self.dialect.is_some(), "cron", self.cron.is_some() || !self.crons.is_empty()),
+            ("anchor", self.anchor.is_some(), "every", self.every.is_some()),
+            ("pass", self.pass.is_some(), "at", self.at.is_some()),
+            ("delay", self.delay.is_some(), "on_event", self.on_event.is_some()),
+        ] {
+            if is_given && !is_used {
+                return Err(Refusal::plain(format!("{field}: it goes with {of} alone; leave it out")));
+            }
+        }
         let zone = zones.get(&self.zone)?;
-        let duration = |text: &str| Elapsed::parse(text).map_err(Refusal::of(text));
         if let Some(text) = &self.every {
-            let (interval, wrong) = (duration(text)?, Refusal::of(text));
+            let (interval, wrong) = (duration("every", text)?, Refusal::of(text));
             let every = match self.anchor {
                 Some(anchor) => Every::from_anchor(interval, anchor),
                 None => Every::anchored(interval, &zone, self.from),
@@ -187,16 +227,16 @@ impl Request {
             return Ok(Trigger::Every(every.map_err(wrong)?));
         }
         if let Some(text) = &self.at {
-            return Ok(Trigger::At(At::parse(text, &zone, self.pass).map_err(Refusal::of(text))?));
+            return Ok(Trigger::At(At::parse(text, &zone, self.pass.unwrap_or_default()).map_err(Refusal::of(text))?));
         }
         if let Some(text) = &self.after {
-            return Ok(Trigger::After(After { delay: duration(text)?, from: self.from }));
+            return Ok(Trigger::After(After { delay: duration("after", text)?, from: self.from }));
         }
         if self.immediate {
             return Ok(Trigger::Immediate(Immediate { at: self.from }));
         }
         if let Some(event) = &self.on_event {
-            let delay = self.delay.as_deref().map_or(Ok(Elapsed::ZERO), duration)?;
+            let delay = self.delay.as_deref().map_or(Ok(Elapsed::ZERO), |text| duration("delay", text))?;
             return Ok(Trigger::OnEvent(OnEvent::new(event, delay).map_err(Refusal::of(event))?));
         }
         if !self.times.is_empty() {
@@ -209,4 +249,9 @@ impl Request {
         }
         Ok(Trigger::Cron(Crons::new(crons)?))
     }
+}
+
+/// Reads the duration of a field, under its name.
+fn duration(field: &str, text: &str) -> Result<Elapsed, Refusal> {
+    Elapsed::parse(text).map_err(|error| Refusal::of(text)(error.within(field)))
 }

@@ -77,6 +77,11 @@ fn read_request(line: &[u8]) -> Result<Request, Refusal> {
         let valid = String::from_utf8_lossy(&line[..error.valid_up_to()]).chars().count();
         Refusal { position: valid, ..Refusal::plain("request: the line is not UTF-8") }
     })?;
+    if !text.trim_start().starts_with('{') {
+        let position = text.chars().take_while(|next| next.is_whitespace()).count();
+        let message = "request: this is not a JSON object; write one a line, like {\"cron\":\"0 9 * * *\",…}";
+        return Err(Refusal { position, ..Refusal::plain(message) });
+    }
     serde_json::from_str(text).map_err(|error| {
         // serde_json counts bytes from 1, and names the column in its own text: ours is enough.
         let byte = error.column().saturating_sub(1);
@@ -85,7 +90,7 @@ fn read_request(line: &[u8]) -> Result<Request, Refusal> {
         let problem = said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem);
         // It may quote what was sent, however long that is.
         let problem: String = problem.chars().take(MESSAGE_MAX).collect();
-        Refusal { position, ..Refusal::plain(format!("request: {problem} at position {position}")) }
+        Refusal { position, ..Refusal::plain(format!("request: {problem}")) }
     })
 }
 
@@ -154,8 +159,8 @@ mod tests {
         check(
             "{\"cron\":\"0 24 * * *\",\"zone\":\"UTC\",\"from\":\"2026-03-07T00:00:00Z\",\"count\":2}\nnonsense\n\n{\"cron\":\"0 0 30 2 *\",\"zone\":\"UTC\",\"from\":\"2026-03-07T00:00:00Z\",\"count\":1}",
             "{\"error\":{\"message\":\"hour: 24 is out of range at position 2; use 0 to 23\",\"position\":2}}\n\
-             {\"error\":{\"message\":\"request: expected ident at position 1\",\"position\":1}}\n\
-             {\"error\":{\"message\":\"request: EOF while parsing a value at position 0\",\"position\":0}}\n\
+             {\"error\":{\"message\":\"request: this is not a JSON object; write one a line, like {\\\"cron\\\":\\\"0 9 * * *\\\",…}\",\"position\":0}}\n\
+             {\"error\":{\"message\":\"request: this is not a JSON object; write one a line, like {\\\"cron\\\":\\\"0 9 * * *\\\",…}\",\"position\":0}}\n\
              {\"slots\":[],\"description\":\"At 00:00, on day 30 of the month, in February, UTC\"}",
         );
     }

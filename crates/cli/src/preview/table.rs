@@ -8,7 +8,7 @@ use punctual_core::schedule::Trigger;
 use punctual_core::time::{Slot, Zones};
 use serde::Serialize;
 
-use super::request::Preview;
+use super::request::{Preview, Stopped};
 
 /// A schedule with more runs a day gets a remark: it may be meant, but it is often a slip.
 const RUNS_PER_DAY_WARNING: usize = 500;
@@ -55,7 +55,7 @@ pub(super) fn json(preview: &Preview, zones: &Zones) -> anyhow::Result<String> {
         slots,
         remarks: remarks(preview),
     };
-    Ok(serde_json::to_string_pretty(&view)?)
+    Ok(serde_json::to_string_pretty(&view)? + "\n")
 }
 
 pub(super) fn text(preview: &Preview, zones: &Zones) -> String {
@@ -81,9 +81,7 @@ pub(super) fn text(preview: &Preview, zones: &Zones) -> String {
         table.add_row(row);
     }
     let mut text = format!("{}\n", preview.description);
-    if preview.slots.is_empty() {
-        text += "\nnever\n";
-    } else {
+    if !preview.slots.is_empty() {
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         text += &format!("\n{}\n", lines.join("\n"));
     }
@@ -134,6 +132,7 @@ fn show_offset(offset: Offset) -> String {
 
 fn remarks(preview: &Preview) -> Vec<String> {
     let mut remarks = vec![];
+    remarks.extend(ending(preview));
     if let Trigger::Every(_) = preview.trigger
         && preview.slots.windows(2).any(|pair| pair[0].offset != pair[1].offset)
     {
@@ -150,8 +149,35 @@ fn remarks(preview: &Preview) -> Vec<String> {
             remarks.push(format!("That is {runs} runs on its first day, more than {RUNS_PER_DAY_WARNING}."));
         }
     }
-    if let Trigger::OnEvent(_) = preview.trigger {
-        remarks.push("Events make its runs; time alone makes none.".to_owned());
+    if let Trigger::Cron(crons) = &preview.trigger
+        && crons.iter().any(|entry| entry.cron.is_interval_like())
+        && preview.slots.windows(2).any(|pair| pair[0].offset != pair[1].offset && pair[0].zone() == pair[1].zone())
+    {
+        remarks.push(
+            "A *, a range or a step in the second, minute or hour makes a rhythm: it has nothing in a gap and fires in \
+             both passes of a repeated hour."
+                .to_owned(),
+        );
     }
     remarks
+}
+
+/// Why the list ends where it does, when nobody asked for that.
+fn ending(preview: &Preview) -> Option<String> {
+    let from = preview.from;
+    match &preview.stopped {
+        Stopped::AtLimit => Some(format!("Stopped after {} slots; there are more.", preview.slots.len())),
+        Stopped::AfterSkips => Some("Stopped: too many slots in a row are skipped.".to_owned()),
+        Stopped::AtUntil { next_at } if preview.slots.is_empty() => {
+            Some(format!("Nothing in that time; the next is at {next_at}."))
+        }
+        Stopped::AtEnd if matches!(preview.trigger, Trigger::OnEvent(_)) => {
+            Some("Events make its runs; time alone makes none.".to_owned())
+        }
+        Stopped::AtEnd if preview.slots.is_empty() => match preview.timetable.before(from).next() {
+            Some(last) => Some(format!("Never after {from}; the last was at {}.", last.scheduled_at)),
+            None => Some("Never.".to_owned()),
+        },
+        Stopped::AtCount | Stopped::AtUntil { .. } | Stopped::AtEnd => None,
+    }
 }

@@ -97,7 +97,7 @@ fn mistakes_are_pointed_at() {
         (&["--cron", "0 9 * * *", "--every", "5m"], "error: the argument '--cron <EXPRESSION>' cannot be used with"),
         (&[], "error: the following required arguments were not provided:\n  <--cron <EXPRESSION>|--time <TIME>|"),
         (&["--time", "09:00", "--dialect", "unix"], "error: dialect: it goes with cron alone; leave it out"),
-        (&["--stdin", "--json"], "error: the argument '--stdin' cannot be used with"),
+        (&["--stdin", "--json"], "error: the argument '--zone <ZONE>' cannot be used with '--stdin'"),
         (&["--cron", "0 9 * * *", "--calendar", "no-such-file.json"], "error: reading no-such-file.json"),
         (&["--cron", "0 9 * * *", "--count", "100001"], "error: count: 100001 is out of range"),
         (

@@ -135,6 +135,18 @@ fn a_claim_that_kills_its_node_each_time_comes_to_an_end() {
 }
 
 #[test]
+fn a_run_that_goes_on_after_a_wait_keeps_that_when_its_node_is_lost() {
+    let rules = rules(2, AfterLoss::Retry);
+    let tally = Tally { attempt: 1, epoch: 1, losses: 0 };
+    let lost = RunEvent::OwnerLost { at: at("2026-01-01T10:00:00Z") };
+    let resumed = RunState::Planned { due_at: at("2026-01-01T09:00:00Z"), resumes: true, tally };
+    let again = on(claim(resumed, &rules), lost, &rules);
+    let RunState::Planned { resumes: true, tally, .. } = again else { panic!("{again:?}") };
+    assert_eq!(tally, Tally { attempt: 1, epoch: 2, losses: 1 });
+    assert_eq!(on(claim(again, &rules), lost, &rules).name(), "failed");
+}
+
+#[test]
 fn a_state_survives_json() {
     for state in states() {
         let json = serde_json::to_string(&state).unwrap();
@@ -173,6 +185,7 @@ fn states() -> Vec<RunState> {
         RunState::planned(time),
         RunState::Planned { due_at: time, resumes: true, tally },
         RunState::Claimed { owner: NODE, resumes: false, tally },
+        RunState::Claimed { owner: NODE, resumes: true, tally },
         RunState::Running { owner: NODE, tally },
         wait(WaitFor::Approval),
         wait(WaitFor::Callback),

@@ -5,7 +5,6 @@ use std::fmt;
 use jiff::Timestamp;
 use punctual_core::schedule::{
     After, At, Bounds, Crons, DstPolicy, GapPolicy, Immediate, OnEvent, Pass, RepeatPolicy, Trigger, ZonedCron,
-    trigger_forms,
 };
 use punctual_core::time::{Calendar, Cron, Dialect, Every, Slot, TimesOfDay, Timetable, UnknownZone, Zones};
 use punctual_core::{Elapsed, ParseError, ScheduleId};
@@ -161,8 +160,10 @@ impl Request {
     }
 
     fn slots(&self, timetable: &Timetable) -> (Vec<Slot>, Stopped) {
-        // A schedule that is due at once is due at `from` itself.
-        let from = if self.immediate { self.from - jiff::SignedDuration::from_nanos(1) } else { self.from };
+        // What is asked for at `from` may be due at `from` itself.
+        let is_relative = self.immediate || self.after.is_some();
+        let just_before = self.from.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
+        let from = if is_relative { just_before } else { self.from };
         let asked = self.count.unwrap_or(if self.until.is_some() { COUNT_MAX } else { COUNT_DEFAULT });
         let allowed = self.max_runs.map_or(usize::MAX, |max| max as usize);
         let mut slots = vec![];
@@ -205,7 +206,8 @@ impl Request {
             self.on_event.is_some(),
         ];
         if given.iter().filter(|given| **given).count() != 1 {
-            return Err(Refusal::plain(format!("trigger: give exactly one of {}", trigger_forms())));
+            let forms = "cron, crons, times, every, at, after, immediate or on_event";
+            return Err(Refusal::plain(format!("trigger: give exactly one of {forms}")));
         }
         for (field, is_given, of, is_used) in [
             ("dialect", self.dialect.is_some(), "cron", self.cron.is_some() || !self.crons.is_empty()),

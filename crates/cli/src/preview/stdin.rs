@@ -147,6 +147,19 @@ mod tests {
     }
 
     #[test]
+    fn the_ends_of_time_are_not_fatal() {
+        for from in ["-009999-01-02T01:59:59Z", "9999-12-30T22:00:00.999999999Z"] {
+            for trigger in [r#""immediate":true"#, r#""after":"365000d""#, r#""cron":"* * * * * *""#, r#""every":"7h""#]
+            {
+                let request = format!(r#"{{{trigger},"from":"{from}","count":1,"zone":"Pacific/Apia"}}"#);
+                let mut output = vec![];
+                answer_lines(request.as_bytes(), &mut output, &Zones::bundled()).unwrap();
+                assert!(output.starts_with(br#"{"slots":["#), "{request}: {}", String::from_utf8_lossy(&output));
+            }
+        }
+    }
+
+    #[test]
     fn never_is_an_answer() {
         check(
             r#"{"cron":"0 0 30 2 *","zone":"UTC","from":"2026-03-07T00:00:00Z","count":2}"#,

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use super::day::day_ended_at;
-use crate::RunId;
 use crate::run::SkipReason;
 use crate::schedule::{MaxDelay, Overlap, PauseKind};
 use crate::time::{SlotKey, Zone};
@@ -11,8 +10,6 @@ use crate::time::{SlotKey, Zone};
 /// A claimed run, as admission sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The run.
-    pub id: RunId,
     /// The key of its slot, event or manual trigger.
     pub key: SlotKey,
     /// When its slot was scheduled.
@@ -44,7 +41,7 @@ pub struct Facts<'a> {
     pub condition: Option<bool>,
     /// What happens when another run of the schedule is at work.
     pub overlap: Overlap,
-    /// Whether another run of the schedule is claimed, running or waiting.
+    /// Whether another run of the schedule has been admitted and is not over: running, waiting, or let in just before.
     pub is_busy: bool,
     /// Whether there is money left for it.
     pub has_budget: bool,

@@ -9,7 +9,7 @@ use crate::time::Slot;
 /// What planning decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// One answer for every slot between the old cursor and the new one, in order.
+    /// The answers, in order: one for every slot up to the cursor that had none.
     pub answers: Vec<Answer>,
     /// The frontier behind these answers.
     pub cursor: Cursor,
@@ -17,6 +17,8 @@ pub struct Plan {
     pub wake_at: Option<Timestamp>,
     /// Whether time will never bring another slot.
     pub is_over: bool,
+    /// Whether the next skipped slot follows directly on the last answer.
+    is_contiguous: bool,
 }
 
 /// The answer to one slot, or to several in a row.
@@ -46,7 +48,7 @@ pub struct SkipRange {
 impl Plan {
     /// Nothing to do until something changes.
     pub(crate) fn nothing(cursor: &Cursor) -> Plan {
-        Plan { answers: vec![], cursor: cursor.clone(), wake_at: None, is_over: false }
+        Plan { answers: vec![], cursor: cursor.clone(), wake_at: None, is_over: false, is_contiguous: true }
     }
 
     /// The slots that get a run.
@@ -68,19 +70,28 @@ impl Plan {
     /// Answers a slot with a run.
     pub(crate) fn run(&mut self, slot: Slot) {
         self.cursor.pass(&slot);
+        self.is_contiguous = true;
         self.answers.push(Answer::Run(slot));
     }
 
     /// Answers a slot with a skip, in the range of its neighbour where the reason is the same.
     pub(crate) fn skip(&mut self, slot: Slot, reason: SkipReason) {
         self.cursor.pass(&slot);
+        let is_contiguous = std::mem::replace(&mut self.is_contiguous, true);
         if let Some(Answer::Skip(range)) = self.answers.last_mut()
             && range.reason == reason
+            && is_contiguous
         {
             range.last = slot;
             range.count += 1;
             return;
         }
         self.answers.push(Answer::Skip(SkipRange { first: slot.clone(), last: slot, count: 1, reason }));
+    }
+
+    /// Moves on behind a slot that has its answer already.
+    pub(crate) fn pass(&mut self, slot: &Slot) {
+        self.cursor.pass(slot);
+        self.is_contiguous = false;
     }
 }

@@ -1,13 +1,17 @@
 //! Catch-up: what becomes of the slots that an outage missed.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
+use super::Planning;
+use super::answering::{Decision, End, answer};
 use super::answers::Plan;
-use super::{Planning, WORK_MAX};
 use crate::RunId;
 use crate::run::SkipReason;
 use crate::schedule::{CatchUpMode, Cursor};
 use crate::time::{Slot, just_before};
+
+/// How many slots are looked at to find those that are kept: a calendar may have been closed for long.
+const SCAN_MAX: usize = 200_000;
 
 /// A stretch of time in which nobody planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +33,15 @@ pub enum Kept {
     Between(Timestamp, Timestamp),
 }
 
-/// A run that was planned before the outage, became due in it, and was never claimed.
+/// A run that was planned before the outage and was never claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitingRun {
     /// The run.
     pub id: RunId,
     /// When its slot was scheduled.
     pub scheduled_at: Timestamp,
+    /// When it became due.
+    pub due_at: Timestamp,
 }
 
 /// What catch-up decided.
@@ -55,97 +61,91 @@ pub struct Recovery {
 
 /// Applies the catch-up policy to an outage: to runs that became due in it and to slots that nobody planned.
 ///
-/// `waiting` are the schedule's never-claimed runs due in the outage, oldest first. Overdue runs outside an outage are
-/// merely waiting and are none of this function's business.
+/// `waiting` are the schedule's never-claimed runs. Those that became due before the outage or behind it are merely
+/// waiting, and left alone.
 pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[WaitingRun]) -> Recovery {
     let schedule = planning.schedule;
-    let kept = outage.kept.unwrap_or_else(|| choose(planning, cursor, outage, waiting));
-    let is_kept = |at: Timestamp| match kept {
-        Kept::Nothing => false,
-        Kept::Between(from, until) => from <= at && at <= until,
-    };
+    let missed = |run: &&WaitingRun| outage.from < run.due_at && run.due_at <= outage.until;
+    let missed: Vec<WaitingRun> = waiting.iter().filter(missed).copied().collect();
+    let kept = outage.kept.unwrap_or_else(|| choose(planning, cursor, outage, &missed));
     let (kept_runs, skipped_runs): (Vec<WaitingRun>, Vec<WaitingRun>) =
-        waiting.iter().partition(|run| is_kept(run.scheduled_at));
+        missed.iter().partition(|run| kept.contains(run.scheduled_at));
+    let ids = |runs: Vec<WaitingRun>| runs.iter().map(|run| run.id).collect();
     let mut recovery = Recovery {
         plan: Plan::nothing(cursor),
-        kept: kept_runs.iter().map(|run| run.id).collect(),
-        skipped: skipped_runs.iter().map(|run| run.id).collect(),
+        kept: ids(kept_runs),
+        skipped: ids(skipped_runs),
         is_in_order: schedule.policy.catch_up.mode == CatchUpMode::All,
         rest: None,
     };
     if !schedule.is_active() {
         return recovery;
     }
-    let plan = &mut recovery.plan;
-    let mut slots = missed(planning, cursor, cursor.at, outage.until);
-    for _ in 0..WORK_MAX {
-        let Some(slot) = slots.next() else {
-            plan.cursor.at = plan.cursor.at.max(outage.until);
-            plan.wake_at = Some(outage.until);
-            return recovery;
-        };
-        match slot.skipped {
-            Some(reason) => plan.skip(slot, reason),
-            None if is_kept(slot.scheduled_at) => plan.run(slot),
-            None => plan.skip(slot, SkipReason::CatchUp),
+    let mut runs_left = schedule.runs_left(planning.waiting);
+    let end = answer(&mut recovery.plan, planning.timetable, cursor.at, outage.until, |slot| {
+        if !cursor.is_new(slot) {
+            return Decision::Answered;
         }
+        if let Some(reason) = slot.skipped {
+            return Decision::Skip(reason);
+        }
+        // What jitter makes due behind the outage was not missed.
+        let runs = kept.contains(slot.scheduled_at) || outage.until < slot.due_at;
+        if runs && 0 < runs_left {
+            runs_left -= 1;
+            return Decision::Run;
+        }
+        Decision::Skip(SkipReason::CatchUp)
+    });
+    recovery.plan.wake_at = Some(outage.until);
+    if let End::Work = end {
+        recovery.rest = Some(Outage { kept: Some(kept), ..*outage });
     }
-    if let Some(slot) = slots.next() {
-        plan.cursor.at = just_before(slot.scheduled_at);
-    }
-    plan.wake_at = Some(outage.until);
-    recovery.rest = Some(Outage { kept: Some(kept), ..*outage });
     recovery
 }
 
-/// The slots between two instants that nobody has answered.
-fn missed<'a>(
-    planning: &Planning<'a>,
-    cursor: &'a Cursor,
-    after: Timestamp,
-    until: Timestamp,
-) -> impl Iterator<Item = Slot> + 'a {
-    planning
-        .timetable
-        .slots(after)
-        .take_while(move |slot| slot.scheduled_at <= until)
-        .filter(|slot| cursor.is_new(slot))
+impl Kept {
+    fn contains(self, at: Timestamp) -> bool {
+        match self {
+            Kept::Nothing => false,
+            Kept::Between(from, until) => from <= at && at <= until,
+        }
+    }
 }
 
 /// Which of the missed slots the policy keeps.
 fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[WaitingRun]) -> Kept {
     let policy = planning.schedule.policy.catch_up;
-    let oldest =
-        policy.window.and_then(|window| outage.until.checked_sub(window.duration()).ok()).unwrap_or(Timestamp::MIN);
-    let waiting = waiting.iter().map(|run| run.scheduled_at).filter(|at| oldest <= *at);
+    let window_starts = policy.window.and_then(|window| outage.until.checked_sub(window.duration()).ok());
+    let oldest = window_starts.unwrap_or(Timestamp::MIN);
+    let mut waiting: Vec<Timestamp> = waiting.iter().map(|run| run.scheduled_at).filter(|at| oldest <= *at).collect();
+    waiting.sort_unstable();
     // Waiting runs are planned already, so they need no place among the runs that are left.
     let runs_left = planning.schedule.runs_left(planning.waiting);
-    let unplanned_max = match policy.mode {
+    let is_missed = |slot: &Slot| {
+        let is_open = slot.skipped.is_none() && slot.due_at <= outage.until;
+        is_open && cursor.is_new(slot) && oldest <= slot.scheduled_at
+    };
+    let kept_max = match policy.mode {
         CatchUpMode::None => return Kept::Nothing,
         CatchUpMode::First => {
-            let mut slots = missed(planning, cursor, cursor.at.max(just_before(oldest)), outage.until)
-                .take(WORK_MAX)
-                .filter(|slot| slot.skipped.is_none())
-                .map(|slot| slot.scheduled_at);
-            let first = waiting.min().or_else(|| if runs_left == 0 { None } else { slots.next() });
+            let slots = planning.timetable.slots(cursor.at.max(just_before(oldest))).take(SCAN_MAX);
+            let mut unplanned = slots.take_while(|slot| slot.scheduled_at <= outage.until).filter(is_missed);
+            let unplanned = || unplanned.next().filter(|_| 0 < runs_left).map(|slot| slot.scheduled_at);
+            let first = waiting.first().copied().or_else(unplanned);
             return first.map_or(Kept::Nothing, |at| Kept::Between(at, at));
         }
         CatchUpMode::Latest => 1,
         CatchUpMode::All => policy.max as usize,
     };
     // From the latest backwards: first what nobody planned, then what waits.
-    let unplanned = planning
-        .timetable
-        .before(outage.until.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX))
-        .take(WORK_MAX)
-        .take_while(|slot| cursor.at < slot.scheduled_at && oldest <= slot.scheduled_at)
-        .filter(|slot| cursor.is_new(slot) && slot.skipped.is_none())
-        .take(unplanned_max.min(runs_left))
-        .map(|slot| slot.scheduled_at);
+    let behind = outage.until.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX);
+    let slots = planning.timetable.before(behind).take(SCAN_MAX);
+    let unplanned = slots.take_while(|slot| cursor.at < slot.scheduled_at).filter(is_missed);
+    let unplanned = unplanned.map(|slot| slot.scheduled_at).take(kept_max.min(runs_left));
     let mut times: Vec<Timestamp> = unplanned.collect();
-    let mut waiting: Vec<Timestamp> = waiting.collect();
-    waiting.sort_unstable();
-    times.extend(waiting.into_iter().rev().take(unplanned_max.saturating_sub(times.len())));
+    let missing = kept_max - times.len();
+    times.extend(waiting.into_iter().rev().take(missing));
     match (times.last(), times.first()) {
         (Some(from), Some(until)) => Kept::Between(*from, *until),
         _ => Kept::Nothing,

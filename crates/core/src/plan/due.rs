@@ -2,11 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::Planning;
+use super::answering::{Decision, End, answer};
 use super::answers::Plan;
 use super::day::{horizon, in_horizon_from};
-use super::{Planning, WORK_MAX};
 use crate::schedule::Cursor;
-use crate::time::just_before;
+use crate::time::{Slot, Zone};
 
 /// The most runs of one schedule that are planned ahead; they are topped up as they are used.
 pub const PLAN_AHEAD_MAX: usize = 1_000;
@@ -23,43 +24,48 @@ pub fn plan(planning: &Planning<'_>, cursor: &Cursor, now: Timestamp) -> Plan {
     if !schedule.is_active() {
         return plan;
     }
+    let mut places = Places { runs_left: schedule.runs_left(waiting), room: PLAN_AHEAD_MAX.saturating_sub(waiting) };
     let horizon = horizon(timetable.zone(), now);
-    let mut runs_left = schedule.runs_left(waiting);
-    let mut room = PLAN_AHEAD_MAX.saturating_sub(waiting);
-    let mut slots = timetable.slots(cursor.at);
-    for _ in 0..WORK_MAX {
-        let Some(slot) = slots.next() else {
-            plan.cursor.at = plan.cursor.at.max(horizon);
-            plan.is_over = true;
-            return plan;
-        };
-        if horizon < slot.scheduled_at {
-            plan.cursor.at = plan.cursor.at.max(horizon);
-            plan.wake_at = Some(in_horizon_from(timetable.zone(), slot.scheduled_at));
-            return plan;
-        }
-        if !cursor.is_new(&slot) {
-            continue;
-        }
-        if let Some(reason) = slot.skipped {
-            plan.skip(slot, reason);
-            continue;
-        }
-        if runs_left == 0 {
-            // The last runs are planned. Which of them start, and so whether there will be others, time cannot tell.
-            plan.cursor.at = just_before(slot.scheduled_at);
-            return plan;
-        }
-        if room == 0 {
-            plan.cursor.at = just_before(slot.scheduled_at);
-            plan.wake_at = Some(top_up_at(&plan, slot.scheduled_at, now));
-            return plan;
-        }
-        (runs_left, room) = (runs_left - 1, room - 1);
-        plan.run(slot);
-    }
-    plan.wake_at = Some(now); // More lies before the horizon than one call looks at.
+    let end = answer(&mut plan, timetable, cursor.at, horizon, |slot| {
+        if cursor.is_new(slot) { places.decide(slot) } else { Decision::Answered }
+    });
+    places.wake(&mut plan, timetable.zone(), &end, now);
     plan
+}
+
+/// How many runs may still be planned.
+pub(crate) struct Places {
+    /// Of all that the schedule may ever have.
+    pub(crate) runs_left: usize,
+    /// Of those planned ahead.
+    pub(crate) room: usize,
+}
+
+impl Places {
+    /// A run while there is a place for it.
+    pub(crate) fn decide(&mut self, slot: &Slot) -> Decision {
+        if let Some(reason) = slot.skipped {
+            return Decision::Skip(reason);
+        }
+        if self.runs_left == 0 || self.room == 0 {
+            return Decision::Stop;
+        }
+        (self.runs_left, self.room) = (self.runs_left - 1, self.room - 1);
+        Decision::Run
+    }
+
+    /// Notes in a plan when there will be something to do again.
+    pub(crate) fn wake(&self, plan: &mut Plan, zone: &Zone, end: &End, now: Timestamp) {
+        plan.wake_at = match end {
+            End::Over => None,
+            End::Behind(slot) => Some(in_horizon_from(zone, slot.scheduled_at)),
+            // The last runs are planned. Which of them start, and so whether there will be others, time cannot tell.
+            End::Stopped(_) if self.runs_left == 0 => None,
+            End::Stopped(slot) => Some(top_up_at(plan, slot.scheduled_at, now)),
+            End::Work => Some(now),
+        };
+        plan.is_over = matches!(end, End::Over);
+    }
 }
 
 /// When half of what was planned now has become due; without any, when the first that found no room does.

@@ -4,6 +4,7 @@
 //! the decision out in one transaction.
 
 mod admission;
+mod answering;
 mod answers;
 mod catch_up;
 mod day;

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
+use super::Planning;
+use super::answering::{Decision, End, answer};
 use super::answers::Plan;
-use super::{Planning, WORK_MAX};
 use crate::schedule::{Cursor, ScheduleState};
-use crate::time::just_before;
 
 /// Answers the slots of a paused schedule up to `until`, when it is resumed or deleted, with one range of skips.
 ///
@@ -15,21 +15,9 @@ pub fn answer_pause(planning: &Planning<'_>, cursor: &Cursor, until: Timestamp) 
     let mut plan = Plan::nothing(cursor);
     let ScheduleState::Paused(pause) = &planning.schedule.state else { return plan };
     let reason = pause.kind.skip_reason();
-    let mut slots = planning.timetable.slots(cursor.at).take_while(|slot| slot.scheduled_at <= until);
-    for _ in 0..WORK_MAX {
-        let Some(slot) = slots.next() else {
-            plan.cursor.at = plan.cursor.at.max(until);
-            return plan;
-        };
-        if cursor.is_new(&slot) {
-            plan.skip(slot, reason);
-        }
-    }
-    if let Some(slot) = slots.next() {
-        plan.cursor.at = just_before(slot.scheduled_at);
-        plan.wake_at = Some(until);
-    } else {
-        plan.cursor.at = plan.cursor.at.max(until);
-    }
+    let end = answer(&mut plan, planning.timetable, cursor.at, until, |slot| {
+        if cursor.is_new(slot) { Decision::Skip(reason) } else { Decision::Answered }
+    });
+    plan.wake_at = matches!(end, End::Work).then_some(until);
     plan
 }

@@ -4,12 +4,16 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
+use super::answering::{Decision, answer};
 use super::answers::Plan;
-use super::day::{horizon, in_horizon_from};
-use super::{PLAN_AHEAD_MAX, Planning, WORK_MAX};
+use super::day::horizon;
+use super::due::Places;
+use super::{PLAN_AHEAD_MAX, Planning};
 use crate::RunId;
-use crate::schedule::Cursor;
-use crate::time::{Slot, SlotKey, just_before};
+#[cfg(doc)]
+use crate::schedule::Schedule;
+use crate::schedule::{Cursor, ScheduleState};
+use crate::time::{Slot, SlotKey};
 
 /// What already stands for a slot of the schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,65 +44,66 @@ pub struct Diff {
     pub stay: Vec<(RunId, Slot)>,
     /// Planned runs whose slot is none any more.
     pub withdrawn: Vec<RunId>,
-    /// Slots behind `now` that nothing stands for yet, answered.
+    /// Slots that nothing stands for yet, answered.
     pub new: Plan,
 }
 
 /// Compares what stands with what the schedule's version in force wants at `now`.
 ///
-/// A slot at or before `now` is never new; a planned run for one stays as long as the schedule still has that slot. A
-/// schedule that is paused or over wants nothing.
-pub fn replan(planning: &Planning<'_>, standing: &[Standing], now: Timestamp) -> Diff {
-    let Planning { schedule, timetable, .. } = *planning;
-    let mut diff = Diff { stay: vec![], withdrawn: vec![], new: Plan::nothing(&Cursor::starting(now)) };
-    if !schedule.is_active() {
-        let planned = standing.iter().filter(|run| run.state == StandingState::Planned);
-        diff.withdrawn = planned.map(|run| run.id).collect();
-        return diff;
-    }
-    let horizon = horizon(timetable.zone(), now);
-    let mut answered: HashSet<&SlotKey> = HashSet::new();
-    for run in standing {
-        if run.state == StandingState::Planned {
-            let Some(slot) = timetable.slot(&run.key).filter(|slot| slot.skipped.is_none()) else {
-                diff.withdrawn.push(run.id);
-                continue;
-            };
-            diff.stay.push((run.id, slot));
+/// `cursor` is where planning goes on: [`Schedule::cursor_from`] for an edit, the schedule's own for a reconcile. A planned
+/// run stays as long as the schedule still has its slot, due or not. Runs that no slot stands for are left alone, and so
+/// are the runs of a paused schedule that are due already: admission answers them.
+pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], now: Timestamp) -> Diff {
+    let Planning { schedule, timetable, waiting } = *planning;
+    let planned = || standing.iter().filter(|run| run.state == StandingState::Planned && run.key.is_slot());
+    let mut diff = Diff { stay: vec![], withdrawn: vec![], new: Plan::nothing(cursor) };
+    match &schedule.state {
+        ScheduleState::Active => {}
+        ScheduleState::Paused(_) => {
+            diff.withdrawn = planned().filter(|run| now < run.scheduled_at).map(|run| run.id).collect();
+            return diff;
         }
-        answered.insert(&run.key);
+        ScheduleState::Ended(_) => {
+            diff.withdrawn = planned().map(|run| run.id).collect();
+            return diff;
+        }
+    }
+    let mut withdrawn_keys: HashSet<&SlotKey> = HashSet::new();
+    for run in planned() {
+        match timetable.slot(&run.key).filter(|slot| slot.skipped.is_none()) {
+            Some(slot) => diff.stay.push((run.id, slot)),
+            None => {
+                diff.withdrawn.push(run.id);
+                withdrawn_keys.insert(&run.key);
+            }
+        }
+    }
+    diff.stay.sort_by_key(|(_, slot)| slot.scheduled_at);
+    // A lower maximum takes back the last ones.
+    let still_waiting = |diff: &Diff| waiting.saturating_sub(diff.withdrawn.len());
+    while schedule.is_over_limit(still_waiting(&diff)) {
+        let Some((id, _)) = diff.stay.pop() else { break };
+        diff.withdrawn.push(id);
     }
 
-    let staying = diff.stay.len();
-    let mut room = PLAN_AHEAD_MAX.saturating_sub(staying).min(schedule.runs_left(staying));
-    let plan = &mut diff.new;
-    let mut slots = timetable.slots(now);
-    for _ in 0..WORK_MAX {
-        let Some(slot) = slots.next() else {
-            plan.is_over = true;
-            break;
-        };
-        if horizon < slot.scheduled_at {
-            plan.wake_at = Some(in_horizon_from(timetable.zone(), slot.scheduled_at));
-            break;
+    let waiting = still_waiting(&diff);
+    let mut places = Places { runs_left: schedule.runs_left(waiting), room: PLAN_AHEAD_MAX.saturating_sub(waiting) };
+    let answered: HashSet<&SlotKey> =
+        standing.iter().map(|run| &run.key).filter(|key| !withdrawn_keys.contains(key)).collect();
+    let horizon = horizon(timetable.zone(), now);
+    let end = answer(&mut diff.new, timetable, cursor.at.min(now), horizon, |slot| {
+        let is_new = cursor.is_new(slot);
+        if !is_new && (slot.skipped.is_none() || withdrawn_keys.is_empty()) {
+            return Decision::Answered;
         }
-        if answered.contains(&slot.key()) {
-            plan.cursor.pass(&slot);
-        } else if let Some(reason) = slot.skipped {
-            plan.skip(slot, reason);
-        } else if room == 0 {
-            plan.cursor.at = just_before(slot.scheduled_at);
-            plan.wake_at = Some(slot.scheduled_at);
-            return diff;
-        } else {
-            room -= 1;
-            plan.run(slot);
+        let key = slot.key();
+        match slot.skipped {
+            // Withdrawn because it is skipped now: that is its answer.
+            Some(reason) if withdrawn_keys.contains(&key) && now < slot.scheduled_at => Decision::Skip(reason),
+            _ if !is_new || answered.contains(&key) => Decision::Answered,
+            _ => places.decide(slot),
         }
-    }
-    if plan.is_over || plan.wake_at.is_some() {
-        plan.cursor.at = plan.cursor.at.max(horizon);
-    } else {
-        plan.wake_at = Some(now); // More lies before the horizon than one call looks at.
-    }
+    });
+    places.wake(&mut diff.new, timetable.zone(), &end, now);
     diff
 }

@@ -52,7 +52,7 @@ impl RetryPolicy {
         let rest = grown.min(self.delay_max.milliseconds()).max(retry_after.unwrap_or_default().milliseconds());
         let hash = StableHash::new().bytes(run.0.as_bytes()).bytes(&attempt.to_be_bytes()).finish();
         let jitter = hash % (self.jitter.milliseconds().unsigned_abs() + 1);
-        Some(Elapsed::from_milliseconds(rest.saturating_add(jitter as i64)).unwrap_or(self.delay_max))
+        Some(Elapsed::from_milliseconds(rest.saturating_add(jitter as i64)).unwrap_or(Elapsed::MAX))
     }
 }
 

@@ -65,7 +65,7 @@ pub struct Tally {
     pub attempt: u32,
     /// Raised by every claim; a write that names an older one changes nothing.
     pub epoch: u64,
-    /// How often an owner was lost while the work ran.
+    /// How often an owner was lost while the work ran, or after it had been claimed to go on.
     pub losses: u32,
 }
 
@@ -189,7 +189,7 @@ impl RunState {
             (S::Claimed { owner, tally, .. }, E::Started) => S::Running { owner, tally },
             (S::Claimed { resumes, tally, .. }, E::HandedBack { due_at }) => {
                 // What the claim had counted is given back, and only that.
-                let attempt = tally.attempt - u32::from(!resumes);
+                let attempt = tally.attempt.saturating_sub(u32::from(!resumes));
                 S::Planned { due_at, resumes, tally: Tally { attempt, ..tally } }
             }
             (S::Claimed { tally, .. } | S::Running { tally, .. }, E::Waits { on, wait_until }) => {
@@ -219,7 +219,7 @@ impl RunState {
                 }
             }
             // Nothing was begun, but the claim stays counted: what kills its node each time must end.
-            (S::Claimed { tally, .. }, E::OwnerLost { at }) => rules.after_lost_claim(tally, at),
+            (S::Claimed { resumes, tally, .. }, E::OwnerLost { at }) => rules.after_lost_claim(resumes, tally, at),
             // The work may have been done: the policy says whether to risk it twice.
             (S::Running { tally, .. }, E::OwnerLost { at }) => rules.after_lost_work(tally, at),
             (S::Planned { tally, .. } | S::Claimed { tally, .. }, E::Skipped(reason)) => {
@@ -299,18 +299,21 @@ impl Rules {
         }
     }
 
-    fn after_lost_claim(&self, tally: Tally, at: Timestamp) -> RunState {
-        if self.retry.max_attempts.get() <= tally.attempt {
+    /// A claim that goes on after a wait has counted nothing, so there it is the losses that come to an end.
+    fn after_lost_claim(&self, resumes: bool, tally: Tally, at: Timestamp) -> RunState {
+        let tally = Tally { losses: tally.losses + u32::from(resumes), ..tally };
+        let counted = if resumes { tally.losses } else { tally.attempt };
+        if self.retry.max_attempts.get() <= counted {
             return RunState::Finished { outcome: Outcome::Failed(FailureCode::OwnerLost), tally };
         }
-        RunState::Planned { due_at: at, resumes: false, tally }
+        RunState::Planned { due_at: at, resumes, tally }
     }
 
     fn after_lost_work(&self, tally: Tally, at: Timestamp) -> RunState {
         let tally = Tally { losses: tally.losses + 1, ..tally };
         match self.after_loss {
             AfterLoss::Hold => RunState::Finished { outcome: Outcome::Unknown, tally },
-            AfterLoss::Retry if tally.losses == 1 => self.after_lost_claim(tally, at),
+            AfterLoss::Retry if tally.losses == 1 => self.after_lost_claim(false, tally, at),
             AfterLoss::Retry => self.after_failure(tally, at, FailureCode::OwnerLost, None),
         }
     }

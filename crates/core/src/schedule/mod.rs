@@ -16,7 +16,7 @@ pub use bounds::Bounds;
 pub use cursor::Cursor;
 pub use policy::{CatchUp, CatchUpMode, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy};
 pub use state::{EndReason, Pause, PauseKind, ScheduleState};
-pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron, trigger_forms};
+pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron};
 
 use crate::time::{Calendar, Timetable, UnknownZone, Zones, just_before};
 use crate::{Elapsed, ScheduleId};
@@ -106,11 +106,11 @@ impl Schedule {
 
     /// The cursor of a schedule with this trigger that is created, edited or resumed at an instant.
     ///
-    /// What is due at once is due at that very instant; everything else lies behind it.
+    /// A one-shot may be due at that very instant; what repeats lies behind it.
     pub fn cursor_from(trigger: &Trigger, at: Timestamp) -> Cursor {
         match trigger {
-            Trigger::Immediate(_) => Cursor::starting(just_before(at)),
-            _ => Cursor::starting(at),
+            Trigger::Immediate(_) | Trigger::After(_) | Trigger::At(_) => Cursor::starting(just_before(at)),
+            Trigger::Cron(_) | Trigger::Times(_) | Trigger::Every(_) | Trigger::OnEvent(_) => Cursor::starting(at),
         }
     }
 
@@ -120,6 +120,11 @@ impl Schedule {
             None => usize::MAX,
             Some(max) => max.saturating_sub(self.runs_started).saturating_sub(waiting as u64) as usize,
         }
+    }
+
+    /// Whether more runs have started or are planned than may ever be.
+    pub(crate) fn is_over_limit(&self, waiting: usize) -> bool {
+        self.bounds.max_runs().is_some_and(|max| max < self.runs_started.saturating_add(waiting as u64))
     }
 
     /// Whether it produces runs.

@@ -9,7 +9,6 @@ use crate::error::{ParseError, quoted};
 use crate::time::civil::{datetime_of, local_of};
 use crate::time::zone::{Zone, instant};
 use crate::time::{Cron, Dialect, Elapsed, Every, TimesOfDay};
-use crate::words::list;
 
 /// What makes a schedule fire: times, or an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -280,10 +279,4 @@ impl From<OnEvent> for OnEventText {
     fn from(on: OnEvent) -> OnEventText {
         OnEventText { event: on.event, delay: on.delay }
     }
-}
-
-/// The names of the trigger forms, for messages that ask for one.
-pub fn trigger_forms() -> String {
-    let forms = ["cron", "times", "every", "at", "after", "immediate", "on_event"].map(str::to_owned);
-    list(&forms, "or")
 }

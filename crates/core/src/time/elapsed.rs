@@ -27,6 +27,9 @@ impl Elapsed {
     /// No time at all.
     pub const ZERO: Elapsed = Elapsed { milliseconds: 0 };
 
+    /// A thousand years, the most there is.
+    pub const MAX: Elapsed = Elapsed { milliseconds: MILLISECONDS_MAX };
+
     /// So many seconds, at most a thousand years of them.
     pub const fn from_seconds(seconds: u32) -> Elapsed {
         Elapsed { milliseconds: seconds as i64 * 1_000 }

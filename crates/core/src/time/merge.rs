@@ -66,7 +66,7 @@ impl<'t, W: Iterator<Item = Hit>> Merge<'t, W> {
 /// Whether two hits are the same slot: one instant of the clocks, or one lost time of one clock.
 fn is_one_slot(source: &Source, hit: &Hit, other_source: &Source, other: &Hit) -> bool {
     let is_lost = |hit: &Hit| hit.gap != 0;
-    let same_lost_time = source.zone == other_source.zone && hit.local == other.local;
+    let same_lost_time = source.zone_listed == other_source.zone_listed && hit.local == other.local;
     hit.second == other.second && is_lost(hit) == is_lost(other) && (!is_lost(hit) || same_lost_time)
 }
 
@@ -82,7 +82,7 @@ fn place(sources: &[Source], direction: Direction, index: usize, hit: &Hit) -> (
             Direction::Backwards => (-hit.second, false, 0, index),
         };
     }
-    let zone_listed = sources.iter().position(|source| source.zone == sources[index].zone).unwrap_or(index);
+    let zone_listed = sources[index].zone_listed;
     match direction {
         Direction::Forwards => (hit.second, false, hit.local, zone_listed),
         Direction::Backwards => (-hit.second, true, -hit.local, usize::MAX - zone_listed),

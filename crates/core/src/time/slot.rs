@@ -150,6 +150,11 @@ impl SlotKey {
         Some(Named::Local { local, is_second_pass: fold == "1", zone })
     }
 
+    /// Whether the key names a slot of a schedule.
+    pub fn is_slot(&self) -> bool {
+        !self.is_manual() && !self.is_event()
+    }
+
     /// Whether the run was asked for by a person.
     pub fn is_manual(&self) -> bool {
         self.0.starts_with("m:")

@@ -45,6 +45,18 @@ enum Rule {
     Never,
 }
 
+impl Rule {
+    fn civil(patterns: Vec<(Pattern, Zone)>, repeat: RepeatPolicy) -> Rule {
+        let zones: Vec<Zone> = patterns.iter().map(|(_, zone)| zone.clone()).collect();
+        let sources = patterns.into_iter().map(|(pattern, zone)| {
+            let repeats = !pattern.is_fixed() || repeat == RepeatPolicy::Both;
+            let zone_listed = zones.iter().position(|listed| *listed == zone).expect("it is listed itself");
+            Source { pattern, zone, repeats, zone_listed }
+        });
+        Rule::Civil(sources.collect())
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Jitter {
     schedule: ScheduleId,
@@ -55,19 +67,15 @@ impl Timetable {
     /// Compiles a trigger. `zone` is the schedule's own: its days are the schedule's days.
     pub fn new(trigger: &Trigger, zone: &str, dst: DstPolicy, zones: &Zones) -> Result<Timetable, UnknownZone> {
         let zone = zones.get(zone)?;
-        let source = |pattern: Pattern, zone: Zone| {
-            let repeats = !pattern.is_fixed() || dst.repeat == RepeatPolicy::Both;
-            Source { pattern, zone, repeats }
-        };
         let rule = match trigger {
             Trigger::Cron(crons) => {
-                let sources = crons.iter().map(|entry| {
+                let patterns = crons.iter().map(|entry| {
                     let zone = entry.zone.as_deref().map_or(Ok(zone.clone()), |name| zones.get(name))?;
-                    Ok(source(Pattern::Cron(entry.cron.clone()), zone))
+                    Ok((Pattern::Cron(entry.cron.clone()), zone))
                 });
-                Rule::Civil(sources.collect::<Result<_, UnknownZone>>()?)
+                Rule::civil(patterns.collect::<Result<_, UnknownZone>>()?, dst.repeat)
             }
-            Trigger::Times(times) => Rule::Civil([source(Pattern::Times(times.clone()), zone.clone())].into()),
+            Trigger::Times(times) => Rule::civil(vec![(Pattern::Times(times.clone()), zone.clone())], dst.repeat),
             Trigger::Every(every) => Rule::Every(*every),
             Trigger::At(At(at)) => Rule::Once(*at),
             Trigger::After(after) => after.instant().map_or(Rule::Never, Rule::Once),
@@ -114,7 +122,7 @@ impl Timetable {
             Rule::Once(at) => Ahead::Once((after < *at).then_some(*at)),
             Rule::Never => Ahead::Once(None),
         };
-        Slots { timetable: self, ahead }
+        Slots { timetable: self, ahead, behind_gap: None }
     }
 
     /// The slots scheduled before an instant, latest first.
@@ -133,7 +141,7 @@ impl Timetable {
             Rule::Once(at) => Behind::Once((*at < before).then_some(*at)),
             Rule::Never => Behind::Once(None),
         };
-        SlotsBefore { timetable: self, behind }
+        SlotsBefore { timetable: self, behind, behind_gap: None }
     }
 
     /// The slot of a key, if it is one of this timetable's. Zone data may have moved it since the key was made.
@@ -167,7 +175,8 @@ impl Timetable {
 
     /// The shortest time between two runs in a row, for an edge that has a minimum; `None` with fewer than two runs.
     ///
-    /// Looks at [`RATE_SLOTS`] slots behind an instant. A cron has the same times on each of its days, so that these tell.
+    /// Looks at [`RATE_SLOTS`] slots behind an instant. A cron has the same times on each of its days, so that these tell;
+    /// of several crons, a rare coincidence further ahead is not seen.
     pub fn shortest_interval(&self, after: Timestamp) -> Option<SignedDuration> {
         let runs = self.slots(after).take(RATE_SLOTS).filter(|slot| slot.skipped.is_none());
         let mut before = None;
@@ -183,22 +192,27 @@ impl Timetable {
         self.slots(just_before(self.zone.day_start(date))).take_while(move |slot| slot.scheduled_at < end)
     }
 
-    /// The slot of the hit of source `index`.
-    fn resolve(&self, sources: &[Source], index: usize, hit: &Hit) -> Option<Slot> {
-        let is_lost = hit.gap != 0 && !self.runs_behind_gap(sources, index, hit);
-        Slot::civil(hit, &sources[index].zone, is_lost.then_some(SkipReason::DstGap))
+    /// The slot of the hit of source `index`. `behind_gap` remembers the gap that was looked at last.
+    fn resolve(&self, sources: &[Source], index: usize, hit: &Hit, behind_gap: &mut Option<BehindGap>) -> Option<Slot> {
+        let mut skipped = None;
+        if hit.gap != 0 {
+            let ends_at = hit.second;
+            let known = behind_gap.filter(|known| known.ends_at == ends_at);
+            let gap = *behind_gap.insert(known.unwrap_or_else(|| self.behind_gap(sources, ends_at)));
+            skipped = (gap.runs != Some((hit.local, index))).then_some(SkipReason::DstGap);
+        }
+        Slot::civil(hit, &sources[index].zone, skipped)
     }
 
-    /// Whether a hit in a gap is the one that runs at its end: the earliest, unless the end is itself a slot.
-    fn runs_behind_gap(&self, sources: &[Source], index: usize, hit: &Hit) -> bool {
-        let ends_at = hit.second;
-        if self.gap == GapPolicy::Skip || GAP_MOVED_MAX < hit.gap || sources.iter().any(|source| source.hits(ends_at)) {
-            return false;
+    /// Which of the times lost in a gap runs at its end: the earliest, unless the end is itself a slot.
+    fn behind_gap(&self, sources: &[Source], ends_at: i64) -> BehindGap {
+        if self.gap == GapPolicy::Skip || sources.iter().any(|source| source.hits(ends_at)) {
+            return BehindGap { ends_at, runs: None };
         }
         // Gaps of several zones may end at one instant, and one instant is one run: that of the first listed.
-        let earliest = sources.iter().filter_map(|source| first_in_gap(sources, &source.zone, ends_at));
-        let runs = earliest.min_by_key(|(_, listed)| *listed);
-        runs == Some((hit.local, index))
+        let zones = sources.iter().enumerate().filter(|(index, source)| *index == source.zone_listed);
+        let earliest = zones.filter_map(|(_, source)| first_in_gap(sources, source, ends_at));
+        BehindGap { ends_at, runs: earliest.min_by_key(|(_, listed)| *listed) }
     }
 
     /// Calendar and jitter: what is the same for every kind of trigger.
@@ -233,23 +247,33 @@ impl Timetable {
     }
 }
 
-/// The earliest local time that any source of a zone loses in the gap that ends at an instant, with the source.
-fn first_in_gap(sources: &[Source], zone: &Zone, ends_at: i64) -> Option<(i64, usize)> {
-    let segment = zone.segment(ends_at);
-    let is_moved = segment.start == ends_at && (1..=GAP_MOVED_MAX).contains(&segment.gap_before());
-    let lost = |source: &Source| {
-        let local = source.pattern.next(segment.repeated_until())?;
-        (source.zone == *zone && source.pattern.is_fixed() && local < segment.local_start()).then_some(local)
-    };
-    let candidates = sources.iter().enumerate().filter_map(|(index, source)| Some((lost(source)?, index)));
-    candidates.min().filter(|_| is_moved)
+/// What runs at the end of a gap: the local time and the source, if any.
+#[derive(Debug, Clone, Copy)]
+struct BehindGap {
+    ends_at: i64,
+    runs: Option<(i64, usize)>,
 }
 
-/// The slots behind an instant, in order. Allocates once if the trigger has several crons, never per slot.
+/// The earliest local time that any source of a zone loses in the gap that ends at an instant, with the source.
+fn first_in_gap(sources: &[Source], of_zone: &Source, ends_at: i64) -> Option<(i64, usize)> {
+    let segment = of_zone.zone.segment(ends_at);
+    if segment.start != ends_at || !(1..=GAP_MOVED_MAX).contains(&segment.gap_before()) {
+        return None;
+    }
+    let lost = |source: &Source| {
+        let is_affected = source.zone_listed == of_zone.zone_listed && source.pattern.is_fixed();
+        let local = is_affected.then(|| source.pattern.next(segment.repeated_until()))??;
+        (local < segment.local_start()).then_some(local)
+    };
+    sources.iter().enumerate().filter_map(|(index, source)| Some((lost(source)?, index))).min()
+}
+
+/// The slots behind an instant, in order. Allocates nothing per slot: once for several crons, and for their jitter.
 #[derive(Debug)]
 pub struct Slots<'t> {
     timetable: &'t Timetable,
     ahead: Ahead<'t>,
+    behind_gap: Option<BehindGap>,
 }
 
 #[derive(Debug)]
@@ -266,7 +290,7 @@ impl Slots<'_> {
         let slot = match &mut self.ahead {
             Ahead::Civil(hits) => {
                 let (index, hit) = hits.next()?;
-                timetable.resolve(hits.sources, index, &hit)?
+                timetable.resolve(hits.sources, index, &hit, &mut self.behind_gap)?
             }
             Ahead::Every { every, after } => {
                 *after = every.next(*after)?;
@@ -292,6 +316,7 @@ impl Iterator for Slots<'_> {
 pub struct SlotsBefore<'t> {
     timetable: &'t Timetable,
     behind: Behind<'t>,
+    behind_gap: Option<BehindGap>,
 }
 
 #[derive(Debug)]
@@ -309,7 +334,7 @@ impl Iterator for SlotsBefore<'_> {
         let slot = match &mut self.behind {
             Behind::Civil(hits) => {
                 let (index, hit) = hits.next()?;
-                timetable.resolve(hits.sources, index, &hit)?
+                timetable.resolve(hits.sources, index, &hit, &mut self.behind_gap)?
             }
             Behind::Every { every, before } => {
                 *before = every.previous(*before)?;

@@ -89,6 +89,8 @@ pub(crate) struct Source {
     pub(crate) zone: Zone,
     /// Whether a repeated local time counts in both passes.
     pub(crate) repeats: bool,
+    /// The first source of the trigger that has the same zone.
+    pub(crate) zone_listed: usize,
 }
 
 impl Source {
@@ -129,7 +131,7 @@ impl Iterator for Forwards<'_> {
     type Item = Hit;
 
     fn next(&mut self) -> Option<Hit> {
-        let Source { pattern, zone, repeats } = self.source;
+        let Source { pattern, zone, repeats, .. } = self.source;
         // A civil time line that has nothing more may still be shown a second time.
         let find = |from: i64| pattern.next(from).unwrap_or(i64::MAX);
         let mut local = find(self.from);
@@ -188,7 +190,7 @@ impl Iterator for Backwards<'_> {
     type Item = Hit;
 
     fn next(&mut self) -> Option<Hit> {
-        let Source { pattern, zone, repeats } = self.source;
+        let Source { pattern, zone, repeats, .. } = self.source;
         let find = |until: i64| pattern.previous(until).unwrap_or(i64::MIN);
         let mut local = find(self.until);
         loop {

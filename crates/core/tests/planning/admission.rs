@@ -10,7 +10,6 @@ use crate::support::{at, run_id};
 
 fn candidate() -> Candidate {
     Candidate {
-        id: run_id(1),
         key: serde_json::from_value("2026-01-05T09:00:00/0@UTC".into()).unwrap(),
         scheduled_at: at("2026-01-05T09:00:00Z"),
         due_at: at("2026-01-05T09:00:00Z"),

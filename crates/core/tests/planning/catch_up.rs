@@ -9,10 +9,18 @@ use crate::support::{Subject, at, run_id, show};
 /// An hourly schedule, planned to 03:00, that nobody looked after from 01:30 to 06:30.
 fn recover(catch_up_policy: Value, waiting: &[&str]) -> Recovery {
     let subject = hourly(catch_up_policy);
-    let waiting: Vec<WaitingRun> =
-        (1..).zip(waiting).map(|(number, text)| WaitingRun { id: run_id(number), scheduled_at: at(text) }).collect();
+    let waiting: Vec<WaitingRun> = (1..)
+        .zip(waiting)
+        .map(|(number, text)| WaitingRun { id: run_id(number), scheduled_at: at(text), due_at: at(text) })
+        .collect();
     let cursor = Cursor::starting(at("2026-01-05T03:00:00Z"));
     catch_up(&subject.planning_with(waiting.len()), &cursor, &outage(), &waiting)
+}
+
+fn waiting(times: &[&str]) -> Vec<WaitingRun> {
+    let one =
+        |(number, text): (u128, &&str)| WaitingRun { id: run_id(number), scheduled_at: at(text), due_at: at(text) };
+    (1..).zip(times).map(one).collect()
 }
 
 fn hourly(catch_up_policy: Value) -> Subject {
@@ -55,7 +63,7 @@ fn latest_keeps_the_last() {
 #[test]
 fn latest_keeps_a_waiting_run_when_nothing_came_after_it() {
     let subject = Subject::new(json!({"trigger": {"cron": [{"expression": "0 2,3 * * *"}]}}));
-    let waiting = [1, 2].map(|number| WaitingRun { id: run_id(number as u128), scheduled_at: at(WAITING[number - 1]) });
+    let waiting = waiting(&WAITING);
     let cursor = Cursor::starting(at("2026-01-05T03:00:00Z"));
     let recovery = catch_up(&subject.planning_with(2), &cursor, &outage(), &waiting);
     assert_eq!((recovery.kept, recovery.skipped), (vec![run_id(2)], vec![run_id(1)]));
@@ -161,4 +169,54 @@ fn what_is_kept_is_a_stretch_of_time() {
         Outage { kept: Some(Kept::Between(at("2026-01-05T04:00:00Z"), at("2026-01-05T05:00:00Z"))), ..outage() };
     let recovery = catch_up(&subject.planning(), &Cursor::starting(at("2026-01-05T03:00:00Z")), &outage, &[]);
     assert_eq!(show(&recovery.plan), ["2026-01-05T04:00:00Z", "2026-01-05T05:00:00Z", "catch_up×1"]);
+}
+
+#[test]
+fn runs_that_were_due_before_the_outage_are_merely_waiting() {
+    let recovery = recover(json!({"mode": "none"}), &["2026-01-05T01:00:00Z", "2026-01-05T02:00:00Z"]);
+    assert_eq!((recovery.kept, recovery.skipped), (vec![], vec![run_id(2)]));
+}
+
+#[test]
+fn waiting_runs_do_not_let_more_be_planned_than_may_ever_run() {
+    let fields = json!({
+        "trigger": {"cron": [{"expression": "0 * * * *"}]}, "policy": {"catch_up": {"mode": "all"}},
+        "bounds": {"max_runs": 4},
+    });
+    let subject = Subject::new(fields);
+    let cursor = Cursor::starting(at("2026-01-05T03:00:00Z"));
+    let recovery = catch_up(&subject.planning_with(2), &cursor, &outage(), &waiting(&WAITING));
+    assert_eq!(recovery.kept.len() + recovery.plan.runs().count(), 4);
+}
+
+#[test]
+fn what_is_kept_is_found_behind_a_long_closed_stretch() {
+    for (mode, runs) in [("first", 1), ("latest", 1), ("all", 100)] {
+        // Open on Monday and Tuesday; the outage goes on to the next Sunday, so that 7,000 minutes are closed behind it.
+        let policy = json!({"catch_up": {"mode": mode}});
+        let fields =
+            json!({"trigger": {"cron": [{"expression": "* * * * *"}]}, "policy": policy, "calendar": "office"});
+        let subject = Subject::new(fields);
+        let start = at("2026-01-06T12:00:00Z");
+        let (mut cursor, mut ran) = (Cursor::starting(start), 0);
+        let mut rest = Some(Outage { from: start, until: at("2026-01-18T00:00:00Z"), kept: None });
+        while let Some(outage) = rest {
+            let recovery = catch_up(&subject.planning(), &cursor, &outage, &[]);
+            ran += recovery.plan.runs().count();
+            (cursor, rest) = (recovery.plan.cursor, recovery.rest);
+        }
+        assert_eq!(ran, runs, "{mode}");
+    }
+}
+
+#[test]
+fn what_jitter_makes_due_behind_the_outage_was_not_missed() {
+    let policy = json!({"catch_up": {"mode": "none"}});
+    let fields = json!({"trigger": {"cron": [{"expression": "0 * * * *"}]}, "policy": policy, "jitter": "59m"});
+    let subject = Subject::new(fields);
+    let slot = subject.timetable.slots(at("2026-01-05T05:30:00Z")).next().unwrap();
+    let until = slot.due_at - jiff::SignedDuration::from_millis(1);
+    let outage = Outage { from: at("2026-01-05T03:00:00Z"), until, kept: None };
+    let recovery = catch_up(&subject.planning(), &Cursor::starting(outage.from), &outage, &[]);
+    assert_eq!(show(&recovery.plan), ["catch_up×2", "2026-01-05T06:00:00Z"]);
 }

@@ -41,7 +41,12 @@ fn the_executions_example_comes_out_as_written() {
             state,
         })
         .collect();
-    let diff = replan(&edited.planning(), &standing, at("2026-01-05T17:30:00Z"));
+    let diff = replan(
+        &edited.planning_with(1),
+        &Cursor::starting(at("2026-01-05T17:30:00Z")),
+        &standing,
+        at("2026-01-05T17:30:00Z"),
+    );
     let retained: Vec<_> = diff.stay.iter().map(|(id, slot)| (*id, slot.key().to_string())).collect();
     assert_eq!(retained, [(run_id(2), "2026-01-05T17:00:00/0@America/Denver".to_owned())]);
     assert_eq!(diff.withdrawn, []);

@@ -179,6 +179,40 @@ fn an_update_of_the_zone_data_never_brings_a_nominal_time_back() {
     assert_eq!(show(&tomorrow), ["2026-01-06T09:00:00Z", "2026-01-06T17:00:00Z"]);
 }
 
+#[test]
+fn a_bound_inside_a_long_gap_loses_nothing() {
+    // Every second of the day that Apia left out, written as lists: 86,400 slots at one instant.
+    let list = |until: u32| (0..until).map(|value| value.to_string()).collect::<Vec<_>>().join(",");
+    let expression = format!("{} {} {} * * *", list(60), list(60), list(24));
+    let fields = json!({"trigger": {"cron": [{"expression": expression}]}, "zone": "Pacific/Apia"});
+    let subject = Subject::new(fields);
+    let now = at("2011-12-30T09:59:59Z");
+    let (mut cursor, mut lost, mut calls) = (Cursor::starting(now), 0, 0);
+    loop {
+        let plan = plan(&subject.planning_with(PLAN_AHEAD_MAX), &cursor, now);
+        lost += plan.skips().map(|range| range.count).sum::<u64>();
+        (cursor, calls) = (plan.cursor, calls + 1);
+        if plan.wake_at != Some(now) {
+            break;
+        }
+    }
+    assert_eq!((lost, calls), (86_400, 9));
+}
+
+#[test]
+fn planning_gets_past_a_day_that_the_zone_shows_again() {
+    let folder = ZoneFolder::new("shown_again");
+    let fields = || json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}, "zone": "Test/Moving"});
+    let before = Subject::with_zones(fields(), &folder.zones("Europe/Moscow"));
+    let now = at("2026-01-05T12:00:00Z");
+    let planned = plan(&before.planning(), &Cursor::starting(now), now);
+    // The zone moves three hours west: 10,800 nominal times come again, and have their answers.
+    let after = Subject::with_zones(fields(), &folder.zones("Atlantic/Reykjavik"));
+    let later = plan(&after.planning(), &planned.cursor, at("2026-01-05T12:10:00Z"));
+    assert_eq!(later.runs().count(), PLAN_AHEAD_MAX);
+    assert_eq!(later.runs().next().unwrap().nominal().to_string(), "2026-01-05T15:16:41");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -1,7 +1,9 @@
 //! Re-planning is a set difference on slot keys: what stays, what is withdrawn, what is new.
 
-use punctual_core::plan::{Diff, PLAN_AHEAD_MAX, Standing, StandingState, plan, replan};
-use punctual_core::schedule::Cursor;
+use jiff::Timestamp;
+use punctual_core::plan::{self, Diff, PLAN_AHEAD_MAX, Standing, StandingState, plan};
+use punctual_core::schedule::{Cursor, Schedule};
+use punctual_core::time::SlotKey;
 use serde_json::json;
 
 use crate::support::{Subject, ZoneFolder, at, run_id, show};
@@ -20,6 +22,21 @@ fn stand(subject: &Subject, from: &str) -> Vec<Standing> {
         .collect()
 }
 
+/// Re-plans as an edit does: the cursor goes to now.
+fn edit(subject: &Subject, standing: &[Standing], now: Timestamp) -> Diff {
+    let cursor = Schedule::cursor_from(&subject.schedule.trigger, now);
+    plan::replan(&subject.planning_with(planned(standing)), &cursor, standing, now)
+}
+
+/// Re-plans as a reconcile does: the cursor stays where planning has left it.
+fn reconcile(subject: &Subject, cursor: &Cursor, standing: &[Standing], now: Timestamp) -> Diff {
+    plan::replan(&subject.planning_with(planned(standing)), cursor, standing, now)
+}
+
+fn planned(standing: &[Standing]) -> usize {
+    standing.iter().filter(|run| run.state == StandingState::Planned).count()
+}
+
 fn times(times: &[&str]) -> Subject {
     Subject::new(json!({"trigger": {"times": times}}))
 }
@@ -32,7 +49,7 @@ fn stays(diff: &Diff) -> Vec<String> {
 fn an_edit_keeps_what_still_matches() {
     let standing = stand(&times(&["09:00", "15:00", "17:00"]), "2026-01-05T08:00:00Z");
     let edited = times(&["13:00", "17:00"]);
-    let diff = replan(&edited.planning(), &standing[1..], at("2026-01-05T10:30:00Z"));
+    let diff = edit(&edited, &standing[1..], at("2026-01-05T10:30:00Z"));
     assert_eq!(stays(&diff), ["2026-01-05T17:00:00Z"]);
     assert_eq!(diff.withdrawn, [run_id(2)]);
     assert_eq!(show(&diff.new), ["2026-01-05T13:00:00Z"]);
@@ -43,11 +60,11 @@ fn an_edit_keeps_what_still_matches() {
 #[test]
 fn a_run_that_is_due_and_unclaimed_stays_while_its_slot_is_one() {
     let standing = stand(&times(&["09:00", "17:00"]), "2026-01-05T08:00:00Z");
-    let diff = replan(&times(&["09:00", "18:00"]).planning(), &standing, at("2026-01-05T10:30:00Z"));
+    let diff = edit(&times(&["09:00", "18:00"]), &standing, at("2026-01-05T10:30:00Z"));
     assert_eq!(stays(&diff), ["2026-01-05T09:00:00Z"]);
     assert_eq!(diff.withdrawn, [run_id(2)]);
     // A past slot that the edit adds is not made up for.
-    let diff = replan(&times(&["10:00", "17:00"]).planning(), &standing, at("2026-01-05T10:30:00Z"));
+    let diff = edit(&times(&["10:00", "17:00"]), &standing, at("2026-01-05T10:30:00Z"));
     assert_eq!(diff.withdrawn, [run_id(1)]);
     assert_eq!(show(&diff.new), [] as [String; 0]);
 }
@@ -58,9 +75,9 @@ fn off_and_on_again_brings_the_slot_back_and_a_cancelled_one_stays_away() {
     standing[2].state = StandingState::Answered; // Cancelled by a person.
     let off = json!({"paused": {"kind": "disabled", "at": "2026-01-05T10:00:00Z", "source": "api"}});
     let disabled = Subject::new(json!({"trigger": {"times": ["09:00", "17:00", "19:00"]}, "state": off}));
-    let diff = replan(&disabled.planning(), &standing[1..], at("2026-01-05T10:00:00Z"));
+    let diff = edit(&disabled, &standing[1..], at("2026-01-05T10:00:00Z"));
     assert_eq!((diff.withdrawn, diff.new.answers), (vec![run_id(2)], vec![]));
-    let diff = replan(&times(&["09:00", "17:00", "19:00"]).planning(), &standing[2..], at("2026-01-05T11:00:00Z"));
+    let diff = edit(&times(&["09:00", "17:00", "19:00"]), &standing[2..], at("2026-01-05T11:00:00Z"));
     assert_eq!(show(&diff.new), ["2026-01-05T17:00:00Z"]);
 }
 
@@ -68,7 +85,7 @@ fn off_and_on_again_brings_the_slot_back_and_a_cancelled_one_stays_away() {
 fn a_zone_edit_makes_new_slots() {
     let standing = stand(&times(&["17:00"]), "2026-01-05T08:00:00Z");
     let edited = Subject::new(json!({"trigger": {"times": ["17:00"]}, "zone": "Europe/Paris"}));
-    let diff = replan(&edited.planning(), &standing, at("2026-01-05T10:00:00Z"));
+    let diff = edit(&edited, &standing, at("2026-01-05T10:00:00Z"));
     assert_eq!((diff.withdrawn, show(&diff.new)), (vec![run_id(1)], vec!["2026-01-05T16:00:00Z".to_owned()]));
 }
 
@@ -80,7 +97,13 @@ fn new_zone_data_moves_what_has_not_fired_and_repeats_nothing() {
     let mut standing = stand(&before, "2026-01-05T00:00:00Z");
     standing[0].state = StandingState::Answered; // 09:00 has run, at 08:00 UTC.
     let after = Subject::with_zones(fields(), &folder.zones("Europe/London"));
-    let diff = replan(&after.planning(), &standing, at("2026-01-05T08:30:00Z"));
+    let cursor =
+        plan(&before.planning(), &Cursor::starting(at("2026-01-05T00:00:00Z")), at("2026-01-05T00:00:00Z")).cursor;
+    // Also when the row of what has run is gone.
+    for standing in [&standing[..], &standing[1..]] {
+        assert_eq!(show(&reconcile(&after, &cursor, standing, at("2026-01-05T08:30:00Z")).new), [] as [String; 0]);
+    }
+    let diff = reconcile(&after, &cursor, &standing, at("2026-01-05T08:30:00Z"));
     assert_eq!(stays(&diff), ["2026-01-05T17:00:00Z"]);
     assert_eq!((standing[1].scheduled_at, diff.stay[0].0), (at("2026-01-05T16:00:00Z"), run_id(2)));
     assert_eq!((diff.withdrawn, show(&diff.new)), (vec![], vec![]));
@@ -91,17 +114,114 @@ fn a_closed_calendar_withdraws_and_records() {
     let open = Subject::new(json!({"trigger": {"times": ["10:00", "20:00"]}}));
     let standing = stand(&open, "2026-01-05T08:00:00Z");
     let closed = Subject::new(json!({"trigger": {"times": ["10:00", "20:00", "21:00"]}, "calendar": "office"}));
-    let diff = replan(&closed.planning(), &standing, at("2026-01-05T08:00:00Z"));
+    let diff = edit(&closed, &standing, at("2026-01-05T08:00:00Z"));
     assert_eq!((stays(&diff), diff.withdrawn), (vec!["2026-01-05T10:00:00Z".to_owned()], vec![run_id(2)]));
     assert_eq!(show(&diff.new), ["calendar×2"]); // The withdrawn slot gets its answer: a skip.
 }
 
 #[test]
-fn nothing_changed_is_an_empty_diff() {
-    let hourly = Subject::new(json!({"trigger": {"cron": [{"expression": "0 * * * *"}]}, "zone": "Africa/Cairo"}));
-    let standing = stand(&hourly, "2025-04-24T08:00:00Z");
-    let diff = replan(&hourly.planning(), &standing, at("2025-04-24T08:00:00Z"));
-    assert_eq!((diff.stay.len(), diff.withdrawn, diff.new.answers), (standing.len(), vec![], vec![]));
+fn a_reconcile_that_finds_nothing_changed_is_an_empty_diff() {
+    let gap = json!({"dst": {"gap": "skip"}});
+    for (fields, from, later) in [
+        (
+            json!({"trigger": {"cron": [{"expression": "0 * * * *"}]}, "zone": "Africa/Cairo"}),
+            "2025-04-24T08:00:00Z",
+            "2025-04-24T09:30:00Z",
+        ),
+        (
+            json!({"trigger": {"times": ["10:00", "18:00", "20:00"]}, "calendar": "office"}),
+            "2026-01-05T08:00:00Z",
+            "2026-01-05T09:00:00Z",
+        ),
+        (
+            json!({"trigger": {"times": ["02:30", "12:00"]}, "zone": "America/New_York", "policy": gap}),
+            "2026-03-08T05:30:00Z",
+            "2026-03-08T06:00:00Z",
+        ),
+        (json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}}), "2026-01-05T08:00:00Z", "2026-01-05T08:10:00Z"),
+    ] {
+        let subject = Subject::new(fields);
+        let first = plan(&subject.planning(), &Cursor::starting(at(from)), at(from));
+        let standing = stand(&subject, from);
+        let diff = reconcile(&subject, &first.cursor, &standing, at(later));
+        assert_eq!((diff.stay.len(), diff.withdrawn, show(&diff.new)), (standing.len(), vec![], vec![]));
+        assert_eq!(diff.new.cursor, first.cursor);
+    }
+}
+
+#[test]
+fn a_reconcile_goes_on_where_planning_has_stopped() {
+    // A thousand runs wait and planning lags behind the clock: what lies between is not lost.
+    let subject = Subject::new(json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}}));
+    let first = plan(&subject.planning(), &Cursor::starting(at("2026-01-05T08:00:00Z")), at("2026-01-05T08:00:00Z"));
+    let mut standing = stand(&subject, "2026-01-05T08:00:00Z");
+    for run in &mut standing[..10] {
+        run.state = StandingState::Answered;
+    }
+    let diff = reconcile(&subject, &first.cursor, &standing, at("2026-01-05T09:00:00Z"));
+    assert_eq!((diff.stay.len(), diff.new.runs().count()), (990, 10));
+    assert_eq!(show(&diff.new)[0], "2026-01-05T08:16:41Z");
+}
+
+#[test]
+fn a_skip_range_is_only_over_slots_that_follow_each_other() {
+    let subject = Subject::new(json!({"trigger": {"times": ["18:00", "19:00", "20:00"]}, "calendar": "office"}));
+    let slot = subject.timetable.slots(at("2026-01-05T18:30:00Z")).next().unwrap();
+    let standing =
+        [Standing { id: run_id(1), key: slot.key(), scheduled_at: slot.scheduled_at, state: StandingState::Answered }];
+    assert_eq!(show(&edit(&subject, &standing, at("2026-01-05T12:00:00Z")).new), ["calendar×1", "calendar×1"]);
+}
+
+#[test]
+fn enabling_an_immediate_schedule_plans_its_run() {
+    let now = at("2026-01-05T10:00:00Z");
+    let subject = Subject::new(json!({"trigger": {"immediate": {"at": now.to_string()}}}));
+    assert_eq!(show(&edit(&subject, &[], now).new), ["2026-01-05T10:00:00Z"]);
+    let subject = Subject::new(json!({"trigger": {"after": {"delay": "0s", "from": now.to_string()}}}));
+    assert_eq!(show(&edit(&subject, &[], now).new), ["2026-01-05T10:00:00Z"]);
+}
+
+#[test]
+fn what_people_and_events_asked_for_is_left_alone() {
+    let mut standing = stand(&times(&["17:00"]), "2026-01-05T08:00:00Z");
+    standing[0].key = SlotKey::manual(run_id(1));
+    let event = Standing { key: SlotKey::event("7"), ..standing[0].clone() };
+    standing.push(event);
+    for state in [json!("active"), json!({"paused": {"kind": "paused", "at": "2026-01-05T10:00:00Z", "source": "ada"}})]
+    {
+        let subject = Subject::new(json!({"trigger": {"times": ["09:00"]}, "state": state}));
+        let diff = edit(&subject, &standing, at("2026-01-05T10:00:00Z"));
+        assert_eq!((diff.stay, diff.withdrawn), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn a_pause_leaves_what_is_due_to_admission() {
+    let standing = stand(&times(&["09:00", "17:00"]), "2026-01-05T08:00:00Z");
+    let pause = json!({"paused": {"kind": "paused", "at": "2026-01-05T09:05:00Z", "source": "ada"}});
+    let paused = Subject::new(json!({"trigger": {"times": ["09:00", "17:00"]}, "state": pause}));
+    assert_eq!(edit(&paused, &standing, at("2026-01-05T09:05:00Z")).withdrawn, [run_id(2)]);
+    let ended = Subject::new(json!({"trigger": {"times": ["09:00", "17:00"]}, "state": {"ended": "cancelled"}}));
+    assert_eq!(edit(&ended, &standing, at("2026-01-05T09:05:00Z")).withdrawn, [run_id(1), run_id(2)]);
+}
+
+#[test]
+fn the_most_runs_hold_over_an_edit() {
+    let standing = stand(&times(&["14:00", "15:00", "16:00"]), "2026-01-05T08:00:00Z");
+    let with = |max_runs: u64| {
+        let trigger = json!({"times": ["14:00", "15:00", "16:00", "17:00", "18:00", "19:00"]});
+        Subject::new(json!({"trigger": trigger, "bounds": {"max_runs": max_runs}}))
+    };
+    let now = at("2026-01-05T10:00:00Z");
+    let cursor = Cursor::starting(now);
+    // Three planned and two claimed but not started: five wait.
+    let diff = plan::replan(&with(5).planning_with(5), &cursor, &standing, now);
+    assert_eq!((diff.stay.len(), show(&diff.new), diff.new.wake_at), (3, vec![], None));
+    let diff = plan::replan(&with(6).planning_with(5), &cursor, &standing, now);
+    assert_eq!((diff.stay.len(), show(&diff.new)), (3, vec!["2026-01-05T17:00:00Z".to_owned()]));
+    // A lower maximum takes the last ones back.
+    let diff = plan::replan(&with(3).planning_with(5), &cursor, &standing, now);
+    assert_eq!((stays(&diff), diff.withdrawn), (vec!["2026-01-05T14:00:00Z".to_owned()], vec![run_id(3), run_id(2)]));
 }
 
 #[test]
@@ -111,7 +231,7 @@ fn a_second_pass_keeps_its_run() {
     let subject = Subject::new(fields);
     let standing = stand(&subject, "2026-11-01T04:00:00Z");
     assert_eq!(standing.len(), 2);
-    let diff = replan(&subject.planning(), &standing, at("2026-11-01T06:00:00Z"));
+    let diff = edit(&subject, &standing, at("2026-11-01T06:00:00Z"));
     assert_eq!(stays(&diff), ["2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"]);
 }
 
@@ -120,16 +240,16 @@ fn a_rhythm_of_seconds_is_planned_to_the_limit_and_no_further() {
     let hourly = Subject::new(json!({"trigger": {"cron": [{"expression": "0 * * * *"}]}}));
     let standing = stand(&hourly, "2026-01-05T00:00:00Z");
     let edited = Subject::new(json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}}));
-    let diff = replan(&edited.planning(), &standing, at("2026-01-05T00:00:00Z"));
+    let diff = edit(&edited, &standing, at("2026-01-05T00:00:00Z"));
     assert_eq!((diff.stay.len(), diff.withdrawn.len()), (24, 0));
     assert_eq!(diff.new.runs().count(), PLAN_AHEAD_MAX - 24);
-    assert_eq!(diff.new.wake_at, Some(diff.new.cursor.at + jiff::SignedDuration::from_nanos(1)));
+    assert_eq!(diff.new.wake_at, Some(at("2026-01-05T00:08:09Z"))); // Half of the new ones are due.
 }
 
 #[test]
 fn a_cancelled_slot_under_a_new_version_is_not_offered_again() {
     let mut standing = stand(&times(&["17:00"]), "2026-01-05T08:00:00Z");
     standing[0].state = StandingState::Answered;
-    let diff = replan(&times(&["17:00", "18:00"]).planning(), &standing, at("2026-01-05T10:00:00Z"));
+    let diff = edit(&times(&["17:00", "18:00"]), &standing, at("2026-01-05T10:00:00Z"));
     assert_eq!(show(&diff.new), ["2026-01-05T18:00:00Z"]);
 }

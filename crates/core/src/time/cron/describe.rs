@@ -124,19 +124,19 @@ impl Cron {
         let any_weekday = self.days.any_day_of_week();
         match (any_day, any_weekday) {
             (true, true) => "every day".to_owned(),
-            (true, false) if !self.days.either => self.describe_weekdays(),
+            (true, false) if !self.days.either => self.describe_weekdays("and"),
             (false, true) if !self.days.either => self.describe_days_of_month(),
             // Vixie's rule: a field that lists all its days without a star makes every day match.
             (true, _) | (_, true) if self.days.either => "every day".to_owned(),
             _ if self.days.either => {
                 format!("{} or {}", self.describe_days_of_month(), self.on_weekdays())
             }
-            _ => format!("{} if it is {}", self.describe_days_of_month(), self.describe_weekdays()),
+            _ => format!("{} if it is {}", self.describe_days_of_month(), self.describe_weekdays("or")),
         }
     }
 
     fn on_weekdays(&self) -> String {
-        let weekdays = self.describe_weekdays();
+        let weekdays = self.describe_weekdays("and");
         if weekdays.starts_with("the ") || weekdays.starts_with("on ") { weekdays } else { format!("on {weekdays}") }
     }
 
@@ -163,11 +163,11 @@ impl Cron {
         format!("on {} of the month", list(&items, "and"))
     }
 
-    fn describe_weekdays(&self) -> String {
+    fn describe_weekdays(&self, last: &str) -> String {
         let days = &self.days;
         let mut items = vec![];
         if days.weekdays != 0 {
-            items.push(weekday_runs(days.weekdays));
+            items.extend(weekday_items(days.weekdays));
         }
         for (n, weekdays) in (1..).zip(days.nth) {
             items.extend(
@@ -175,7 +175,7 @@ impl Cron {
             );
         }
         items.extend(bits(days.last.into()).map(|day| format!("the last {} of the month", weekday_name(day))));
-        list(&items, "and")
+        list(&items, last)
     }
 }
 
@@ -194,9 +194,9 @@ pub(crate) fn clock_times(seconds_of_day: &[u32]) -> Vec<String> {
 }
 
 /// `Monday to Friday`, also around the week's end: `Friday to Monday`.
-fn weekday_runs(weekdays: u8) -> String {
+fn weekday_items(weekdays: u8) -> Vec<String> {
     if weekdays == super::days::ALL_WEEKDAYS {
-        return "any day of the week".to_owned();
+        return vec!["any day of the week".to_owned()];
     }
     let has = |day: u32| weekdays >> (day % 7) & 1 == 1;
     // A range around the week's end starts where it starts; everything else starts on Monday.
@@ -206,7 +206,7 @@ fn weekday_runs(weekdays: u8) -> String {
         _ => 1,
     };
     let days: Vec<u32> = (first..first + 7).filter(|day| has(*day)).collect();
-    runs(&days, |day| weekday_name(day % 7).to_owned())
+    run_items(&days, |day| weekday_name(day % 7).to_owned())
 }
 
 fn describe_years(years: &[u32]) -> String {
@@ -315,6 +315,7 @@ mod tests {
             ("0 0 13 * FRI", "At 00:00, on day 13 of the month or on Friday"),
             ("0 0 13 * 5L", "At 00:00, on day 13 of the month or the last Friday of the month"),
             ("0 0 0 13 * FRI", "At 00:00, on day 13 of the month if it is Friday"),
+            ("0 0 0 13 * TUE,FRI", "At 00:00, on day 13 of the month if it is Tuesday or Friday"),
             ("0 0 1-31 * MON", "At 00:00, every day"),
             ("0 0 * * FRI-MON", "At 00:00, Friday to Monday"),
             ("0 0 * * SAT,SUN", "At 00:00, Saturday and Sunday"),

@@ -1,0 +1,80 @@
+//! Answering slots one after another, with a bound on the work and a cursor that loses nothing.
+//!
+//! Planning, catching up, the end of a pause and re-planning differ in what they decide; this is what they share.
+
+use jiff::Timestamp;
+
+use super::WORK_MAX;
+use super::answers::Plan;
+use crate::run::SkipReason;
+use crate::time::{Slot, Timetable, just_before};
+
+/// What becomes of a slot that has no answer yet.
+pub(crate) enum Decision {
+    Run,
+    Skip(SkipReason),
+    /// It has its answer already.
+    Answered,
+    /// It cannot be answered now, and nothing behind it.
+    Stop,
+}
+
+/// Why answering came to an end.
+pub(crate) enum End {
+    /// Time brings no more slots.
+    Over,
+    /// The next slot lies behind the stretch that was asked for.
+    Behind(Slot),
+    /// This slot could not be answered.
+    Stopped(Slot),
+    /// There is more than one call looks at.
+    Work,
+}
+
+/// Answers the slots between two instants, and moves the plan's cursor as far as that goes.
+///
+/// Slots that have their answer already do not count as work: there is at most a day of them, where zone data has moved.
+pub(crate) fn answer(
+    plan: &mut Plan,
+    timetable: &Timetable,
+    after: Timestamp,
+    until: Timestamp,
+    mut decide: impl FnMut(&Slot) -> Decision,
+) -> End {
+    let mut slots = timetable.slots(after);
+    let mut work = 0;
+    while work < WORK_MAX {
+        let Some(slot) = slots.next() else {
+            plan.cursor.at = plan.cursor.at.max(until);
+            return End::Over;
+        };
+        if until < slot.scheduled_at {
+            plan.cursor.at = plan.cursor.at.max(until);
+            return End::Behind(slot);
+        }
+        match decide(&slot) {
+            Decision::Run => plan.run(slot),
+            Decision::Skip(reason) => plan.skip(slot, reason),
+            Decision::Answered => {
+                plan.pass(&slot);
+                continue;
+            }
+            Decision::Stop => {
+                plan.stop_before(&slot);
+                return End::Stopped(slot);
+            }
+        }
+        work += 1;
+    }
+    // The next slot may lie at the same instant as the last: a gap has many.
+    if let Some(next) = slots.next() {
+        plan.stop_before(&next);
+    }
+    End::Work
+}
+
+impl Plan {
+    fn stop_before(&mut self, slot: &Slot) {
+        self.cursor.at = self.cursor.at.min(just_before(slot.scheduled_at));
+    }
+}

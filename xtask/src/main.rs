@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask help` lists them.
 
 mod commands;
+mod plant;
 mod shell;
 
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ cargo xtask COMMAND
   oracle    the full calendar sweep: every zone, every clock change from 2000 to 2037, against brute force
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
   bench     the speed tables: next slot against other crates, and a day plan for 100,000 schedules
+  plant     plant known bugs one by one in a copy and see each caught by a test
   help      this text
 ";
 
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         ["oracle"] => commands::oracle(),
         ["fuzz", rest @ ..] => commands::fuzz(rest),
         ["bench"] => commands::bench(),
+        ["plant"] => plant::plant(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

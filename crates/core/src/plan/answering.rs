@@ -43,6 +43,11 @@ pub(crate) fn answer(
 ) -> End {
     let mut slots = timetable.slots(after);
     let mut work = 0;
+    let started_at = plan.cursor.at;
+    // All before this slot is answered; the cursor does not go back behind where it was.
+    let stop_before = |plan: &mut Plan, slot: &Slot| {
+        plan.cursor.at = plan.cursor.at.min(just_before(slot.scheduled_at)).max(started_at);
+    };
     while work < WORK_MAX {
         let Some(slot) = slots.next() else {
             plan.cursor.at = plan.cursor.at.max(until);
@@ -60,7 +65,7 @@ pub(crate) fn answer(
                 continue;
             }
             Decision::Stop => {
-                plan.stop_before(&slot);
+                stop_before(plan, &slot);
                 return End::Stopped(slot);
             }
         }
@@ -68,13 +73,7 @@ pub(crate) fn answer(
     }
     // The next slot may lie at the same instant as the last: a gap has many.
     if let Some(next) = slots.next() {
-        plan.stop_before(&next);
+        stop_before(plan, &next);
     }
     End::Work
-}
-
-impl Plan {
-    fn stop_before(&mut self, slot: &Slot) {
-        self.cursor.at = self.cursor.at.min(just_before(slot.scheduled_at));
-    }
 }

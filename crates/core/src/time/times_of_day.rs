@@ -38,11 +38,6 @@ impl TimesOfDay {
         Ok(TimesOfDay { seconds: seconds.into() })
     }
 
-    /// How many times a day has.
-    pub fn per_day(&self) -> usize {
-        self.seconds.len()
-    }
-
     /// What the times mean, without their zone.
     pub fn describe(&self) -> String {
         format!("At {}, every day", list(&clock_times(&self.seconds), "and"))

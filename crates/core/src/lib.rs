@@ -9,6 +9,7 @@
 
 mod error;
 mod ids;
+pub mod journal;
 pub mod plan;
 pub mod run;
 pub mod schedule;

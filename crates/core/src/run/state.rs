@@ -82,7 +82,8 @@ pub enum WaitFor {
 }
 
 /// What can happen to a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RunEvent {
     /// A node took it.
     Claimed {

@@ -5,7 +5,7 @@
 //! stored for `store`.
 //!
 //! The arrow through the rooms: [`time`] says when, [`schedule`] says what about, [`plan`] says which, [`run`] says
-//! what follows.
+//! what follows, [`journal`] says what happened.
 
 mod error;
 mod ids;

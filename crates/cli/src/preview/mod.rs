@@ -205,7 +205,8 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
     Ok(Request {
         cron: None,
         crons: args.cron.iter().map(|text| zoned_cron(text, dialect)).collect::<anyhow::Result<_>>()?,
-        dialect,
+        // Each of the crons has taken it in.
+        dialect: dialect.filter(|_| args.cron.is_empty()),
         times: args.times,
         every: args.every,
         anchor: args.anchor,

@@ -25,6 +25,7 @@ pub(super) struct Request {
     /// Several crons, each with a zone of its own.
     #[serde(default)]
     pub(super) crons: Vec<ZonedCron>,
+    /// The dialect of `cron`; each of `crons` has its own.
     pub(super) dialect: Option<Dialect>,
     #[serde(default)]
     pub(super) times: Vec<String>,
@@ -176,10 +177,8 @@ impl Request {
                 return (slots, Stopped::AtUntil { next_at: slot.scheduled_at });
             }
             if runs == asked {
-                return (
-                    slots,
-                    if self.count.is_none() && asked == COUNT_MAX { Stopped::AtLimit } else { Stopped::AtCount },
-                );
+                let is_limit = self.count.is_none() && asked == COUNT_MAX;
+                return (slots, if is_limit { Stopped::AtLimit } else { Stopped::AtCount });
             }
             if SKIPPED_IN_A_ROW_MAX <= skipped_in_a_row {
                 return (slots, Stopped::AfterSkips);
@@ -210,7 +209,7 @@ impl Request {
             return Err(Refusal::plain(format!("trigger: give exactly one of {forms}")));
         }
         for (field, is_given, of, is_used) in [
-            ("dialect", self.dialect.is_some(), "cron", self.cron.is_some() || !self.crons.is_empty()),
+            ("dialect", self.dialect.is_some(), "cron", self.cron.is_some()),
             ("anchor", self.anchor.is_some(), "every", self.every.is_some()),
             ("pass", self.pass.is_some(), "at", self.at.is_some()),
             ("delay", self.delay.is_some(), "on_event", self.on_event.is_some()),

@@ -39,7 +39,7 @@ const BUGS: &[(&str, &str, &str, &str)] = &[
         "kept: Some(kept), ..*outage",
         "kept: None, ..*outage",
     ),
-    ("catch-up forgets the most runs", "plan/catch_up.rs", "if runs && 0 < runs_left {", "if runs {"),
+    ("catch-up forgets the most runs", "plan/catch_up.rs", ".take(kept_max.min(runs_left))", ".take(kept_max)"),
     ("catch-up takes what waited before", "plan/catch_up.rs", "outage.from < run.due_at && ", ""),
     ("a reconcile starts at now", "plan/replan.rs", "cursor.at.min(now)", "now"),
     ("a run stays where its slot is skipped", "plan/replan.rs", ".filter(|slot| slot.skipped.is_none())", ""),

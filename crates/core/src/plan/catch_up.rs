@@ -24,13 +24,15 @@ pub struct Outage {
     pub kept: Option<Kept>,
 }
 
-/// Which of the missed slots run.
+/// Which of the missed slots run: those scheduled between two instants, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
-    /// None.
-    Nothing,
-    /// Those scheduled between two instants, both included.
-    Between(Timestamp, Timestamp),
+pub struct Kept {
+    /// Waiting runs from here on; `None` keeps none of them.
+    pub waiting_from: Option<Timestamp>,
+    /// Slots that nobody planned, from here on; `None` keeps none of them.
+    pub unplanned_from: Option<Timestamp>,
+    /// Both up to here.
+    pub until: Timestamp,
 }
 
 /// A run that was planned before the outage and was never claimed.
@@ -69,7 +71,7 @@ pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiti
     let missed: Vec<WaitingRun> = waiting.iter().filter(missed).copied().collect();
     let kept = outage.kept.unwrap_or_else(|| choose(planning, cursor, outage, &missed));
     let (kept_runs, skipped_runs): (Vec<WaitingRun>, Vec<WaitingRun>) =
-        missed.iter().partition(|run| kept.contains(run.scheduled_at));
+        missed.iter().partition(|run| kept.has(kept.waiting_from, run.scheduled_at));
     let ids = |runs: Vec<WaitingRun>| runs.iter().map(|run| run.id).collect();
     let mut recovery = Recovery {
         plan: Plan::nothing(cursor),
@@ -90,7 +92,7 @@ pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiti
             return Decision::Skip(reason);
         }
         // What jitter makes due behind the outage was not missed.
-        let runs = kept.contains(slot.scheduled_at) || outage.until < slot.due_at;
+        let runs = kept.has(kept.unplanned_from, slot.scheduled_at) || outage.until < slot.due_at;
         if runs && 0 < runs_left {
             runs_left -= 1;
             return Decision::Run;
@@ -105,11 +107,8 @@ pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiti
 }
 
 impl Kept {
-    fn contains(self, at: Timestamp) -> bool {
-        match self {
-            Kept::Nothing => false,
-            Kept::Between(from, until) => from <= at && at <= until,
-        }
+    fn has(&self, from: Option<Timestamp>, at: Timestamp) -> bool {
+        from.is_some_and(|from| from <= at) && at <= self.until
     }
 }
 
@@ -127,13 +126,15 @@ fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[
         is_open && cursor.is_new(slot) && oldest <= slot.scheduled_at
     };
     let kept_max = match policy.mode {
-        CatchUpMode::None => return Kept::Nothing,
+        CatchUpMode::None => return Kept { waiting_from: None, unplanned_from: None, until: outage.until },
         CatchUpMode::First => {
             let slots = planning.timetable.slots(cursor.at.max(just_before(oldest))).take(SCAN_MAX);
             let mut unplanned = slots.take_while(|slot| slot.scheduled_at <= outage.until).filter(is_missed);
-            let unplanned = || unplanned.next().filter(|_| 0 < runs_left).map(|slot| slot.scheduled_at);
-            let first = waiting.first().copied().or_else(unplanned);
-            return first.map_or(Kept::Nothing, |at| Kept::Between(at, at));
+            let waiting_from = waiting.first().copied();
+            let is_free = waiting_from.is_none() && 0 < runs_left;
+            let unplanned_from = is_free.then(|| unplanned.next()).flatten().map(|slot| slot.scheduled_at);
+            let until = waiting_from.or(unplanned_from).unwrap_or(outage.until);
+            return Kept { waiting_from, unplanned_from, until };
         }
         CatchUpMode::Latest => 1,
         CatchUpMode::All => policy.max as usize,
@@ -143,11 +144,7 @@ fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[
     let slots = planning.timetable.before(behind).take(SCAN_MAX);
     let unplanned = slots.take_while(|slot| cursor.at < slot.scheduled_at).filter(is_missed);
     let unplanned = unplanned.map(|slot| slot.scheduled_at).take(kept_max.min(runs_left));
-    let mut times: Vec<Timestamp> = unplanned.collect();
-    let missing = kept_max - times.len();
-    times.extend(waiting.into_iter().rev().take(missing));
-    match (times.last(), times.first()) {
-        (Some(from), Some(until)) => Kept::Between(*from, *until),
-        _ => Kept::Nothing,
-    }
+    let unplanned: Vec<Timestamp> = unplanned.collect();
+    let waiting_from = waiting.into_iter().rev().take(kept_max - unplanned.len()).last();
+    Kept { waiting_from, unplanned_from: unplanned.last().copied(), until: outage.until }
 }

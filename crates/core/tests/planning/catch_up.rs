@@ -164,10 +164,10 @@ fn a_paused_schedule_catches_nothing_up() {
 }
 
 #[test]
-fn what_is_kept_is_a_stretch_of_time() {
+fn what_was_decided_is_kept_to_whatever_the_policy_says_later() {
     let subject = hourly(json!({"mode": "none"}));
-    let outage =
-        Outage { kept: Some(Kept::Between(at("2026-01-05T04:00:00Z"), at("2026-01-05T05:00:00Z"))), ..outage() };
+    let [from, until] = ["2026-01-05T04:00:00Z", "2026-01-05T05:00:00Z"].map(at);
+    let outage = Outage { kept: Some(Kept { waiting_from: None, unplanned_from: Some(from), until }), ..outage() };
     let recovery = catch_up(&subject.planning(), &Cursor::starting(at("2026-01-05T03:00:00Z")), &outage, &[]);
     assert_eq!(show(&recovery.plan), ["2026-01-05T04:00:00Z", "2026-01-05T05:00:00Z", "catch_up×1"]);
 }
@@ -187,7 +187,8 @@ fn waiting_runs_do_not_let_more_be_planned_than_may_ever_run() {
     let subject = Subject::new(fields);
     let cursor = Cursor::starting(at("2026-01-05T03:00:00Z"));
     let recovery = catch_up(&subject.planning_with(2), &cursor, &outage(), &waiting(&WAITING));
-    assert_eq!(recovery.kept.len() + recovery.plan.runs().count(), 4);
+    assert_eq!(recovery.kept, [run_id(1), run_id(2)]);
+    assert_eq!(show(&recovery.plan), ["catch_up×1", "2026-01-05T05:00:00Z", "2026-01-05T06:00:00Z"]);
 }
 
 #[test]

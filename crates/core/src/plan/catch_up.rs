@@ -145,6 +145,7 @@ fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[
     let unplanned = slots.take_while(|slot| cursor.at < slot.scheduled_at).filter(is_missed);
     let unplanned = unplanned.map(|slot| slot.scheduled_at).take(kept_max.min(runs_left));
     let unplanned: Vec<Timestamp> = unplanned.collect();
-    let waiting_from = waiting.into_iter().rev().take(kept_max - unplanned.len()).last();
+    let left_out = waiting.len().saturating_sub(kept_max - unplanned.len());
+    let waiting_from = waiting.get(left_out).copied();
     Kept { waiting_from, unplanned_from: unplanned.last().copied(), until: outage.until }
 }

@@ -52,7 +52,9 @@ fn clock_changes_are_noted_on_the_slots_they_touch() {
     assert!(shown.contains("-04:00  first of two") && shown.contains("-05:00  second of two"), "{shown}");
     let every = ["--every", "2h", "--from", "2026-03-08T00:00:00Z", "-n", "5"];
     let shown = stdout(&new_york(&every));
-    assert!(shown.contains("An interval is elapsed time"), "{shown}");
+    assert!(shown.contains("moves when the clock changes, next at 2026-03-08T07:00:00Z."), "{shown}");
+    let shown = stdout(&["preview", "--every", "2h", "--from", "2026-03-08T00:00:00Z"]);
+    assert!(!shown.contains("An interval is elapsed time"), "{shown}");
 }
 
 #[test]
@@ -166,6 +168,23 @@ fn a_program_that_waits_for_each_answer_gets_it() {
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         assert!(line.starts_with(answer), "{line}");
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn an_answer_does_not_wait_for_the_end_of_the_next_line() {
+    let (mut child, mut input) = serve();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let request = r#"{"cron":"0 0 30 2 *","zone":"UTC","from":"2026-01-01T00:00:00Z","count":1}"#;
+    let (start, end) = request.split_at(20);
+    input.write_all(format!("{request}\n{start}").as_bytes()).unwrap();
+    for rest in [end, ""] {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert!(line.starts_with(r#"{"slots":[]"#), "{line}");
+        input.write_all(format!("{rest}\n").as_bytes()).unwrap();
     }
     drop(input);
     assert!(child.wait().unwrap().success());

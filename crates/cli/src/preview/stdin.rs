@@ -42,8 +42,8 @@ pub(super) fn answer_lines(input: impl Read, output: impl Write, zones: &Zones) 
     while read_line(&mut reader, &mut line)? {
         serde_json::to_writer(&mut writer, &answer(&line, zones))?;
         writer.write_all(b"\n")?;
-        // Whoever waits for this answer before writing the next line gets it at once.
-        if reader.buffer().is_empty() {
+        // Whoever waits for this answer before ending the next line gets it at once.
+        if !reader.buffer().contains(&b'\n') {
             writer.flush()?;
         }
     }

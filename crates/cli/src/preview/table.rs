@@ -134,13 +134,12 @@ fn remarks(preview: &Preview) -> Vec<String> {
     let mut remarks = vec![];
     remarks.extend(ending(preview));
     if let Trigger::Every(_) = preview.trigger
-        && preview.slots.windows(2).any(|pair| pair[0].offset != pair[1].offset)
+        && let Some(change_at) = preview.timetable.zone().next_change(preview.from)
     {
-        remarks.push(
-            "An interval is elapsed time, so the time on the clock moves when the clock changes. \
+        remarks.push(format!(
+            "An interval is elapsed time, so the time on the clock moves when the clock changes, next at {change_at}. \
              For fixed times on the clock use --time or --cron."
-                .to_owned(),
-        );
+        ));
     }
     if let Some(first) = preview.slots.first() {
         let zone = preview.timetable.zone();

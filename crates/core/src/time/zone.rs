@@ -186,6 +186,12 @@ impl Zone {
         self.segment(floor_second(at)).offset
     }
 
+    /// When the offset changes next behind an instant; `None` where it never does again.
+    pub fn next_change(&self, at: Timestamp) -> Option<Timestamp> {
+        let segment = self.segment(floor_second(at));
+        (segment.offset_after != segment.offset).then(|| clamped_instant(segment.end))
+    }
+
     /// Whether the clock will show the reading of this instant a second time.
     pub fn repeats_later(&self, at: Timestamp) -> bool {
         let second = floor_second(at);
@@ -401,6 +407,15 @@ mod tests {
         assert_eq!(apia.date_key("2011-12-30T09:59:59Z".parse().unwrap()).to_string(), "2011-12-29");
         assert_eq!(apia.date_key("2011-12-30T10:00:00Z".parse().unwrap()).to_string(), "2011-12-31");
         assert_eq!(zone("UTC").date_key("1969-12-31T23:59:59.5Z".parse().unwrap()).to_string(), "1969-12-31");
+    }
+
+    #[test]
+    fn the_next_change_of_the_clock_is_known() {
+        let next = |name, at: &str| zone(name).next_change(at.parse().unwrap()).map(|at| at.to_string());
+        assert_eq!(next("America/New_York", "2026-03-08T06:59:59.5Z").as_deref(), Some("2026-03-08T07:00:00Z"));
+        assert_eq!(next("America/New_York", "2026-03-08T07:00:00Z").as_deref(), Some("2026-11-01T06:00:00Z"));
+        assert_eq!(next("America/New_York", "2150-01-01T00:00:00Z").as_deref(), Some("2150-03-08T07:00:00Z"));
+        assert_eq!((next("Asia/Kathmandu", "2026-01-01T00:00:00Z"), next("UTC", "2026-01-01T00:00:00Z")), (None, None));
     }
 
     #[test]

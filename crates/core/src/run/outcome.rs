@@ -29,6 +29,10 @@ pub enum FailureCode {
     Error,
     /// The work ran longer than it may.
     TimedOut,
+    /// The work needed more memory, processes, files or disk than it may.
+    ResourceLimit,
+    /// The work could not be begun: the command is missing, or the machine refuses another process.
+    NotStarted,
     /// What it waited for did not come in time.
     WaitExpired,
     /// Its node was lost as often as the run may be tried.

@@ -1,0 +1,144 @@
+//! Runners: what a run does, as the engine sees it.
+//!
+//! In: an [`Assignment`], and a [`Stop`] that may be pulled at any time. Out: one [`Finish`], when no part of the work
+//! lives any more. Not here: how a process, a call or an agent's loop is carried out (`agents`).
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::run::{FailureCode, Report};
+use punctual_core::{Elapsed, RunId, ScheduleId};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+/// Carries out attempts of one agent.
+#[async_trait]
+pub trait Runner: Send + Sync {
+    /// Carries out one attempt and returns when nothing of it lives any more, however it was ended.
+    ///
+    /// Never panics on what the work does, and never waits for it longer than its grace once `stop` is pulled.
+    async fn run(&self, assignment: Assignment, stop: Stop) -> Finish;
+}
+
+/// One attempt to be carried out.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    /// What the work is told.
+    pub context: RunContext,
+    /// How long the work may run.
+    pub timeout: Elapsed,
+}
+
+/// The run context: standard input of a process, body of a call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunContext {
+    /// The run.
+    pub run_id: RunId,
+    /// The same, under the name of the executions face.
+    pub execution_id: RunId,
+    /// The same for every attempt of the run: a target that knows it has seen this work before.
+    pub idempotency_key: String,
+    /// Which try this is; 1 is the first.
+    pub attempt: u32,
+    /// The epoch under which the node holds the run.
+    pub epoch: u64,
+    /// When the slot was scheduled.
+    pub scheduled_at: Timestamp,
+    /// The same in milliseconds of the Unix epoch.
+    pub scheduled_time: i64,
+    /// When the work began, in milliseconds of the Unix epoch.
+    pub execution_time: i64,
+    /// The schedule, if the run has one.
+    pub schedule_id: Option<ScheduleId>,
+    /// The schedule's name, if it has one.
+    pub schedule_name: Option<String>,
+    /// The agent.
+    pub agent_id: String,
+    /// The project, if the run belongs to one.
+    pub project_id: Option<String>,
+    /// The session, for agents that have one.
+    pub session_id: Option<String>,
+    /// What the agent is asked to do.
+    pub prompt: String,
+    /// What it is given.
+    pub inputs: Map<String, Value>,
+    /// Whether a person asked for the run.
+    pub manual: bool,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finish {
+    /// Whether the work was done.
+    pub ending: Ending,
+    /// What it says about itself.
+    pub report: Report,
+}
+
+/// Whether the work was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// It was.
+    Succeeded,
+    /// It was not.
+    Failed {
+        /// Why.
+        code: FailureCode,
+        /// Whether another try may help.
+        is_retryable: bool,
+        /// How long the target asked us to stay away.
+        retry_after: Option<Elapsed>,
+    },
+    /// It was stopped before its end, because `stop` was pulled.
+    Stopped,
+}
+
+/// How hard the work is to be stopped. Only ever grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StopLevel {
+    /// Not at all.
+    GoOn,
+    /// Ask it to stop, and end it when its grace is over.
+    Ask,
+    /// End it at once.
+    Now,
+}
+
+/// Tells a runner to stop; the engine holds the other end.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Receiver<StopLevel>);
+
+/// Pulls a [`Stop`]. Dropping it pulls [`StopLevel::Now`]: work without an owner must not go on.
+#[derive(Debug)]
+pub struct Stopper(watch::Sender<StopLevel>);
+
+/// A stop that has not been pulled, and what pulls it.
+pub fn stop_pair() -> (Stopper, Stop) {
+    let (sender, receiver) = watch::channel(StopLevel::GoOn);
+    (Stopper(sender), Stop(receiver))
+}
+
+impl Stopper {
+    /// Raises the level; a lower one than before changes nothing.
+    pub fn pull(&self, level: StopLevel) {
+        self.0.send_if_modified(|current| {
+            let rises = *current < level;
+            *current = level.max(*current);
+            rises
+        });
+    }
+}
+
+impl Stop {
+    /// The level now.
+    pub fn level(&self) -> StopLevel {
+        if self.0.has_changed().is_err() { StopLevel::Now } else { *self.0.borrow() }
+    }
+
+    /// Returns when the level is at least this.
+    pub async fn reached(&mut self, level: StopLevel) {
+        // An error means that the other end is gone, which is the highest level.
+        drop(self.0.wait_for(|current| level <= *current).await);
+    }
+}

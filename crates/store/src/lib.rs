@@ -1,0 +1,1 @@
+//! Where Punctual keeps its state.

@@ -22,7 +22,12 @@ fn the_drawing_and_the_code_have_the_same_arrows() {
     let mut decided = BTreeSet::new();
     for state in states() {
         for event in events() {
-            for rules in [rules(1, AfterLoss::Retry), rules(9, AfterLoss::Retry), rules(9, AfterLoss::Hold)] {
+            let mut all = vec![rules(1, AfterLoss::Retry), rules(9, AfterLoss::Retry), rules(9, AfterLoss::Hold)];
+            // Only what is at work can have been asked to stop.
+            if let RunState::Running { .. } = state {
+                all.push(Rules { is_cancelling: true, ..rules(9, AfterLoss::Retry) });
+            }
+            for rules in all {
                 if let Ok(next) = state.on(&event, &rules) {
                     decided.insert((state.name().to_owned(), next.name().to_owned(), event.name().to_owned()));
                 }
@@ -54,16 +59,27 @@ fn nothing_happens_to_a_run_that_is_over() {
 
 #[test]
 fn a_run_is_not_claimed_before_it_is_due() {
-    let planned = RunState::planned(at("2026-01-01T09:00:00Z"));
+    let planned = RunState::planned(at("2026-01-01T09:00:00Z"), 0);
     let claim = |text| planned.on(&RunEvent::Claimed { owner: NODE, at: at(text) }, &rules(3, AfterLoss::Retry));
     assert!(claim("2026-01-01T08:59:59.999Z").is_err());
     assert!(claim("2026-01-01T09:00:00Z").is_ok());
 }
 
 #[test]
+fn what_was_asked_to_stop_is_not_tried_again() {
+    let rules = Rules { is_cancelling: true, ..rules(9, AfterLoss::Retry) };
+    let running = RunState::Running { owner: NODE, tally: Tally { attempt: 1, epoch: 1, losses: 0 } };
+    for event in [failed(true), RunEvent::OwnerLost { at: at("2026-01-01T10:00:00Z") }, RunEvent::Cancelled] {
+        assert_eq!(on(running, event, &rules).name(), "cancelled", "{event:?}");
+    }
+    // What was done before the stop came is done.
+    assert_eq!(on(running, RunEvent::Succeeded, &rules).name(), "succeeded");
+}
+
+#[test]
 fn attempts_are_counted_at_the_claim_and_end_at_the_last() {
     let rules = rules(3, AfterLoss::Retry);
-    let mut state = RunState::planned(at("2026-01-01T09:00:00Z"));
+    let mut state = RunState::planned(at("2026-01-01T09:00:00Z"), 0);
     for attempt in 1..=3 {
         state = claim(state, &rules);
         assert_eq!(state.tally(), Tally { attempt, epoch: attempt.into(), losses: 0 });
@@ -76,7 +92,7 @@ fn attempts_are_counted_at_the_claim_and_end_at_the_last() {
 #[test]
 fn a_failed_run_rests_before_the_next_try() {
     let rules = rules(3, AfterLoss::Retry);
-    let running = on(claim(RunState::planned(at("2026-01-01T09:00:00Z")), &rules), RunEvent::Started, &rules);
+    let running = on(claim(RunState::planned(at("2026-01-01T09:00:00Z"), 0), &rules), RunEvent::Started, &rules);
     let RunState::Planned { due_at, resumes: false, .. } = on(running, failed(true), &rules) else { panic!() };
     assert_eq!(due_at, at("2026-01-01T10:01:00Z"));
     assert_eq!(on(running, failed(false), &rules).name(), "failed");
@@ -85,8 +101,8 @@ fn a_failed_run_rests_before_the_next_try() {
 #[test]
 fn a_hand_back_gives_the_attempt_back_but_not_the_epoch() {
     let rules = rules(3, AfterLoss::Retry);
-    let claimed = claim(RunState::planned(at("2026-01-01T09:00:00Z")), &rules);
-    let back = on(claimed, RunEvent::HandedBack { due_at: at("2026-01-01T09:05:00Z") }, &rules);
+    let claimed = claim(RunState::planned(at("2026-01-01T09:00:00Z"), 0), &rules);
+    let back = on(claimed, RunEvent::HandedBack { due_at: at("2026-01-01T09:05:00Z"), parks: false }, &rules);
     assert_eq!(back.tally(), Tally { attempt: 0, epoch: 1, losses: 0 });
     assert_eq!(claim(back, &rules).tally(), Tally { attempt: 1, epoch: 2, losses: 0 });
 }
@@ -94,14 +110,14 @@ fn a_hand_back_gives_the_attempt_back_but_not_the_epoch() {
 #[test]
 fn going_on_after_a_wait_is_the_same_attempt_under_a_new_epoch() {
     let rules = rules(3, AfterLoss::Retry);
-    let claimed = claim(RunState::planned(at("2026-01-01T09:00:00Z")), &rules);
+    let claimed = claim(RunState::planned(at("2026-01-01T09:00:00Z"), 0), &rules);
     let wait_until = at("2026-01-02T00:00:00Z");
     let waiting = on(claimed, RunEvent::Waits { on: WaitFor::Approval, wait_until }, &rules);
     let resumed = on(waiting, RunEvent::Resumed { at: at("2026-01-01T09:30:00Z") }, &rules);
     let claimed = claim(resumed, &rules);
     assert_eq!(claimed.tally(), Tally { attempt: 1, epoch: 2, losses: 0 });
     // Handing it back keeps the mark: the next claim is the same attempt still.
-    let back = on(claimed, RunEvent::HandedBack { due_at: at("2026-01-01T09:05:00Z") }, &rules);
+    let back = on(claimed, RunEvent::HandedBack { due_at: at("2026-01-01T09:05:00Z"), parks: false }, &rules);
     assert_eq!(claim(back, &rules).tally(), Tally { attempt: 1, epoch: 3, losses: 0 });
 }
 
@@ -109,7 +125,7 @@ fn going_on_after_a_wait_is_the_same_attempt_under_a_new_epoch() {
 fn lost_work_is_tried_at_once_then_with_a_rest_then_no_more() {
     let rules = rules(3, AfterLoss::Retry);
     let lost = RunEvent::OwnerLost { at: at("2026-01-01T10:00:00Z") };
-    let mut state = RunState::planned(at("2026-01-01T09:00:00Z"));
+    let mut state = RunState::planned(at("2026-01-01T09:00:00Z"), 0);
     let mut dues = vec![];
     for _ in 0..2 {
         state = on(on(claim(state, &rules), RunEvent::Started, &rules), lost, &rules);
@@ -127,7 +143,7 @@ fn lost_work_is_tried_at_once_then_with_a_rest_then_no_more() {
 fn a_claim_that_kills_its_node_each_time_comes_to_an_end() {
     let rules = rules(3, AfterLoss::Hold);
     let lost = RunEvent::OwnerLost { at: at("2026-01-01T10:00:00Z") };
-    let mut state = RunState::planned(at("2026-01-01T09:00:00Z"));
+    let mut state = RunState::planned(at("2026-01-01T09:00:00Z"), 0);
     for _ in 0..3 {
         state = on(claim(state, &rules), lost, &rules);
     }
@@ -160,7 +176,7 @@ fn at(text: &str) -> Timestamp {
 
 fn rules(max_attempts: u32, after_loss: AfterLoss) -> Rules {
     let retry = RetryPolicy { max_attempts: NonZeroU32::new(max_attempts).unwrap(), ..RetryPolicy::default() };
-    Rules { run: RunId(Uuid::nil()), retry, after_loss }
+    Rules { run: RunId(Uuid::nil()), retry, after_loss, is_cancelling: false }
 }
 
 fn on(state: RunState, event: RunEvent, rules: &Rules) -> RunState {
@@ -182,7 +198,7 @@ fn states() -> Vec<RunState> {
     let tally = Tally { attempt: 1, epoch: 1, losses: 0 };
     let wait = |on| RunState::Waiting { on, wait_until: time, tally };
     let mut states = vec![
-        RunState::planned(time),
+        RunState::planned(time, 0),
         RunState::Planned { due_at: time, resumes: true, tally },
         RunState::Claimed { owner: NODE, resumes: false, tally },
         RunState::Claimed { owner: NODE, resumes: true, tally },
@@ -208,7 +224,7 @@ fn events() -> Vec<RunEvent> {
         RunEvent::Claimed { owner: NODE, at },
         RunEvent::Started,
         RunEvent::Skipped(SkipReason::Overlap),
-        RunEvent::HandedBack { due_at: at },
+        RunEvent::HandedBack { due_at: at, parks: false },
         RunEvent::Waits { on: WaitFor::Callback, wait_until: at },
         RunEvent::Resumed { at },
         RunEvent::WaitExpired { at },
@@ -217,6 +233,8 @@ fn events() -> Vec<RunEvent> {
         failed(false),
         RunEvent::OwnerLost { at },
         RunEvent::Cancelled,
+        RunEvent::CancelAsked,
+        RunEvent::Kept,
     ]
 }
 

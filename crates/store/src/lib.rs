@@ -1,1 +1,16 @@
-//! Where Punctual keeps its state.
+//! Where Punctual keeps its state: small roles, and the stores that play them.
+//!
+//! Rows say what is, the journal says what happened, and both change in one transaction. Every rule lies in
+//! `punctual-core`: a store reads the rows that a change concerns, lets the rules change them ([`change`]), and
+//! writes back what is different. [`memory`] is the model, [`sqlite`] the default.
+
+pub mod change;
+pub mod compare;
+mod error;
+pub mod memory;
+mod requests;
+mod roles;
+
+pub use error::{Result, StoreError};
+pub use requests::*;
+pub use roles::{Claims, History, Journal, Nodes, Plan, Runs, Schedules, Store};

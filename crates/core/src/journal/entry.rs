@@ -1,11 +1,16 @@
 //! Entries: each commits with the change that it explains, and says enough to make that change again.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::SkipRange;
-use crate::run::{Run, RunEvent, SkipReason};
+use super::world::ScheduleRecord;
+use crate::plan::{Outage, SkipRange};
+use crate::run::{Report, Run, RunEvent, SkipReason};
 use crate::schedule::{Cursor, Schedule};
+use crate::stable_hash::StableHash;
 use crate::time::{Slot, SlotKey};
 use crate::{NodeId, RunId, ScheduleId};
 
@@ -21,11 +26,22 @@ pub struct Entry {
     pub body: Body,
 }
 
+/// The checksum of an entry: over the one before, its number, its time and its text, so that neither a changed line
+/// nor a missing one goes unnoticed.
+pub fn checksum(before: u64, seq: u64, at: Timestamp, body: &str) -> u64 {
+    StableHash::new()
+        .bytes(&before.to_be_bytes())
+        .bytes(&seq.to_be_bytes())
+        .bytes(&at.as_nanosecond().to_be_bytes())
+        .bytes(body.as_bytes())
+        .finish()
+}
+
 /// What happened. Changes to schedules carry the whole definition; what batches do is one entry for the batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Body {
-    /// A schedule was created, edited, paused, resumed or ended: this is what it is now.
+    /// A schedule was created, edited, paused, resumed or ended: this is what it is now. Its count of runs goes on.
     ScheduleChanged(Box<Schedule>),
     /// A schedule was deleted. Its planned runs were withdrawn before.
     ScheduleDeleted {
@@ -36,6 +52,13 @@ pub enum Body {
     Planned(PlanEntry),
     /// Slots were answered without a run.
     Skipped(SkipEntry),
+    /// A new day began in a zone, and its plan was made.
+    DayStarted {
+        /// The zone.
+        zone: String,
+        /// The day.
+        date: Date,
+    },
     /// An event or a person asked for a run.
     RunAsked(Box<Run>),
     /// A node took runs.
@@ -51,14 +74,93 @@ pub enum Body {
         runs: Vec<RunId>,
     },
     /// Something happened to one run, under an epoch.
-    RunChanged {
-        /// The run.
-        run: RunId,
-        /// The epoch under which it was written; an older one changes nothing.
-        epoch: u64,
-        /// What happened.
-        event: RunEvent,
+    RunChanged(RunChange),
+    /// An attempt came to its end: the record of what happened and what it cost.
+    AttemptEnded(Box<Attempt>),
+    /// Final runs that ended before an instant were let go. What happened to them stays in the journal.
+    RunsForgotten {
+        /// The instant.
+        before: Timestamp,
     },
+    /// A node came to life.
+    NodeJoined {
+        /// The node.
+        node: NodeId,
+        /// What people call it.
+        name: String,
+    },
+    /// A node is gone. What it had was given back or taken away before.
+    NodeLeft {
+        /// The node.
+        node: NodeId,
+        /// Whether it did not say good-bye.
+        is_lost: bool,
+    },
+    /// A node took over the planning.
+    PlannerTaken {
+        /// The node.
+        node: NodeId,
+        /// Raised each time.
+        epoch: u64,
+        /// The time in which nobody had planned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outage: Option<Outage>,
+    },
+    /// The store was restored from a copy: whoever held a run before it was made holds it no more.
+    Restored {
+        /// Every epoch from now on is higher than this.
+        epoch_floor: u64,
+    },
+    /// A part of the world as it is here, so that earlier entries can be let go.
+    Checkpoint(Box<Checkpoint>),
+}
+
+impl Body {
+    /// The kind of entry, as the journal's index has it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Body::ScheduleChanged(_) => "schedule_changed",
+            Body::ScheduleDeleted { .. } => "schedule_deleted",
+            Body::Planned(_) => "planned",
+            Body::Skipped(_) => "skipped",
+            Body::DayStarted { .. } => "day_started",
+            Body::RunAsked(_) => "run_asked",
+            Body::RunsClaimed { .. } => "runs_claimed",
+            Body::RunsStarted { .. } => "runs_started",
+            Body::RunChanged { .. } => "run_changed",
+            Body::AttemptEnded(_) => "attempt_ended",
+            Body::RunsForgotten { .. } => "runs_forgotten",
+            Body::NodeJoined { .. } => "node_joined",
+            Body::NodeLeft { .. } => "node_left",
+            Body::PlannerTaken { .. } => "planner_taken",
+            Body::Restored { .. } => "restored",
+            Body::Checkpoint(_) => "checkpoint",
+        }
+    }
+
+    /// The one schedule that the entry is about.
+    pub fn schedule(&self) -> Option<ScheduleId> {
+        match self {
+            Body::ScheduleChanged(schedule) => Some(schedule.id),
+            Body::ScheduleDeleted { schedule } => Some(*schedule),
+            Body::Planned(plan) => Some(plan.schedule),
+            Body::Skipped(skip) => Some(skip.schedule),
+            Body::RunAsked(run) => run.schedule,
+            Body::RunChanged(change) => change.schedule,
+            Body::AttemptEnded(attempt) => attempt.schedule,
+            _ => None,
+        }
+    }
+
+    /// The one run that the entry is about.
+    pub fn run(&self) -> Option<RunId> {
+        match self {
+            Body::RunAsked(run) => Some(run.id),
+            Body::RunChanged(change) => Some(change.run),
+            Body::AttemptEnded(attempt) => Some(attempt.run),
+            _ => None,
+        }
+    }
 }
 
 /// What planning changed for one schedule.
@@ -71,18 +173,26 @@ pub struct PlanEntry {
     pub version: u64,
     /// How far its slots are answered now.
     pub cursor: Cursor,
+    /// When planning has something to do again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_at: Option<Timestamp>,
+    /// The version of the zone data that was used.
+    pub zone_data: String,
+    /// What is left of an outage that is being made up for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
     /// Runs that are new.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<PlannedRun>,
-    /// Runs that stay, at another instant: the zone data has changed.
+    /// Planned runs that stay, at another instant or in another order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub moved: Vec<MovedRun>,
+    pub moved: Vec<PlannedRun>,
     /// Runs that are gone. Their slots may come back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withdrawn: Vec<RunId>,
 }
 
-/// A run that was planned for a slot. What else it is follows from the schedule.
+/// A run that is planned for a slot. What else it is follows from the schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedRun {
@@ -94,25 +204,20 @@ pub struct PlannedRun {
     pub scheduled_at: Timestamp,
     /// When the run is due.
     pub due_at: Timestamp,
+    /// When it is too late to be begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The run that has to start before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<RunId>,
 }
 
 impl PlannedRun {
     /// The run that answers a slot.
-    pub fn new(id: RunId, slot: &Slot) -> PlannedRun {
-        PlannedRun { id, key: slot.key(), scheduled_at: slot.scheduled_at, due_at: slot.due_at }
+    pub fn new(id: RunId, slot: &Slot, expires_at: Option<Timestamp>) -> PlannedRun {
+        let (scheduled_at, due_at) = (slot.scheduled_at, slot.due_at);
+        PlannedRun { id, key: slot.key(), scheduled_at, due_at, expires_at, follows: None }
     }
-}
-
-/// A planned run whose slot lies at another instant now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MovedRun {
-    /// The run.
-    pub id: RunId,
-    /// When its slot is scheduled now.
-    pub scheduled_at: Timestamp,
-    /// When it is due now.
-    pub due_at: Timestamp,
 }
 
 /// Slots in a row that were skipped. A checker enumerates that version's slots from the first to the last, and compares.
@@ -125,8 +230,12 @@ pub struct SkipEntry {
     pub version: u64,
     /// The first slot.
     pub first: SlotKey,
+    /// When it was scheduled.
+    pub first_at: Timestamp,
     /// The last slot.
     pub last: SlotKey,
+    /// When it was scheduled.
+    pub last_at: Timestamp,
     /// How many slots.
     pub count: u64,
     /// Why.
@@ -140,9 +249,122 @@ impl SkipEntry {
             schedule: schedule.id,
             version: schedule.version,
             first: range.first.key(),
+            first_at: range.first.scheduled_at,
             last: range.last.key(),
+            last_at: range.last.scheduled_at,
             count: range.count,
             reason: range.reason,
         }
     }
+}
+
+/// What happened to a run, with enough about it to be read when it is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunChange {
+    /// The run.
+    pub run: RunId,
+    /// The epoch under which it was written; an older one changes nothing.
+    pub epoch: u64,
+    /// The schedule, if the run has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleId>,
+    /// What the run answers.
+    pub key: SlotKey,
+    /// When the slot was scheduled.
+    pub scheduled_at: Timestamp,
+    /// What happened.
+    pub event: RunEvent,
+}
+
+impl RunChange {
+    /// Something happens to a run as it is now.
+    pub fn of(run: &Run, event: RunEvent) -> RunChange {
+        RunChange {
+            run: run.id,
+            epoch: run.epoch(),
+            schedule: run.schedule,
+            key: run.key.clone(),
+            scheduled_at: run.scheduled_at,
+            event,
+        }
+    }
+}
+
+/// One try of a run that has ended: with enough about the run to be read when that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// The run.
+    pub run: RunId,
+    /// The epoch under which it was held.
+    pub epoch: u64,
+    /// Which try it was; 1 is the first.
+    pub attempt: u32,
+    /// The schedule, if the run has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleId>,
+    /// What the run answers.
+    pub key: SlotKey,
+    /// The agent.
+    pub agent: String,
+    /// The project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// When the slot was scheduled.
+    pub scheduled_at: Timestamp,
+    /// When the work began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// The node that did it.
+    pub node: NodeId,
+    /// How it ended.
+    pub event: RunEvent,
+    /// What it said about itself.
+    #[serde(default)]
+    pub report: Report,
+}
+
+impl Attempt {
+    /// The end of the attempt that `run` is at, if a node has it.
+    pub fn of(run: &Run, event: RunEvent, report: Report) -> Option<Attempt> {
+        Some(Attempt {
+            run: run.id,
+            epoch: run.epoch(),
+            attempt: run.state.tally().attempt,
+            schedule: run.schedule,
+            key: run.key.clone(),
+            agent: run.terms.work.agent().to_owned(),
+            project: run.terms.project.clone(),
+            scheduled_at: run.scheduled_at,
+            started_at: run.started_at,
+            node: run.owner()?,
+            event,
+            report,
+        })
+    }
+
+    /// A digest of what was reported: the same report twice is one report.
+    pub fn digest(event: &RunEvent, report: &Report) -> u64 {
+        let text = serde_json::to_vec(&(event, report)).expect("a report is plain data");
+        StableHash::new().bytes(&text).finish()
+    }
+}
+
+/// A part of the world, as it is when it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    /// Which part this is, from 1.
+    pub part: u32,
+    /// How many there are.
+    pub parts: u32,
+    /// Schedules.
+    pub schedules: Vec<ScheduleRecord>,
+    /// Runs.
+    pub runs: Vec<Run>,
+    /// The days that have begun; in the last part.
+    pub days: BTreeMap<String, Date>,
+    /// The epoch floor; in the last part.
+    pub epoch_floor: u64,
 }

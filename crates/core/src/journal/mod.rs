@@ -1,7 +1,9 @@
 //! The journal: what happened, in order. The present is what it folds to.
 
 mod entry;
+mod error;
 mod world;
 
-pub use entry::{Body, Entry, MovedRun, PlanEntry, PlannedRun, SkipEntry};
-pub use world::{JournalError, World};
+pub use entry::{Attempt, Body, Checkpoint, Entry, PlanEntry, PlannedRun, RunChange, SkipEntry, checksum};
+pub use error::JournalError;
+pub use world::{ScheduleRecord, World};

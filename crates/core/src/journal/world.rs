@@ -4,89 +4,65 @@
 //! rows of a real one. Invariant: an entry that cannot have happened changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use jiff::Timestamp;
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Body, Entry, MovedRun, PlanEntry};
-use crate::run::{IllegalTransition, Run, RunEvent, RunState};
-use crate::schedule::Schedule;
+use super::entry::{Attempt, Body, Checkpoint, Entry, PlanEntry};
+use super::error::JournalError;
+use crate::plan::Outage;
+use crate::run::{AttemptEnd, Run, RunEvent, RunState, Terms};
+use crate::schedule::{Overlap, Schedule};
 use crate::time::SlotKey;
 use crate::{RunId, ScheduleId};
 
 /// Schedules and runs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct World {
     /// The number of the last entry taken in; 0 before the first.
     pub seq: u64,
     /// Every schedule that exists.
-    pub schedules: BTreeMap<ScheduleId, Schedule>,
+    pub schedules: BTreeMap<ScheduleId, ScheduleRecord>,
     /// Every run that exists, final ones included until retention takes them.
     pub runs: BTreeMap<RunId, Run>,
+    /// The last day that has begun, by zone.
+    pub days: BTreeMap<String, Date>,
+    /// Every epoch is higher than this.
+    pub epoch_floor: u64,
+    /// The part of a checkpoint that must come next, while the beginning of a journal is being rebuilt.
+    pub(super) rebuilds: Option<u32>,
 }
 
-/// An entry that cannot have happened in this world: the journal or the fold is broken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum JournalError {
-    /// An entry is missing, or stands twice.
-    #[error("entry {found} follows entry {after}")]
-    OutOfOrder {
-        /// The last entry taken in.
-        after: u64,
-        /// The one that came next.
-        found: u64,
-    },
-    /// A schedule that does not exist.
-    #[error("schedule {0} does not exist")]
-    UnknownSchedule(ScheduleId),
-    /// A plan for another version of the schedule.
-    #[error("schedule {schedule} has version {version}, not {planned}")]
-    OtherVersion {
-        /// The schedule.
-        schedule: ScheduleId,
-        /// Its version.
-        version: u64,
-        /// The version that was planned.
-        planned: u64,
-    },
-    /// A run that does not exist.
-    #[error("run {0} does not exist")]
-    UnknownRun(RunId),
-    /// A second run with the same id.
-    #[error("run {0} exists already")]
-    DuplicateRun(RunId),
-    /// A second answer to one slot.
-    #[error("slot {key} of schedule {schedule} has its run already")]
-    DuplicateSlot {
-        /// The schedule.
-        schedule: ScheduleId,
-        /// The slot.
-        key: SlotKey,
-    },
-    /// A write by a node that no longer holds the run.
-    #[error("run {run} has epoch {epoch}, not {found}")]
-    StaleEpoch {
-        /// The run.
-        run: RunId,
-        /// Its epoch.
-        epoch: u64,
-        /// The epoch that was named.
-        found: u64,
-    },
-    /// A run that was touched is not withdrawn and does not move.
-    #[error("run {0} is not planned any more")]
-    NotPlanned(RunId),
-    /// Something that cannot happen to a run in its state.
-    #[error("run {run}: {cause}")]
-    Illegal {
-        /// The run.
-        run: RunId,
-        /// Why not.
-        cause: IllegalTransition,
-    },
+/// A schedule, and how far its planning has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleRecord {
+    /// The schedule.
+    pub schedule: Arc<Schedule>,
+    /// When planning has something to do.
+    pub plan_at: Option<Timestamp>,
+    /// The version of the zone data that its plan was made with.
+    pub zone_data: String,
+    /// What is left of an outage that has to be made up for.
+    pub outage: Option<Outage>,
+}
+
+impl ScheduleRecord {
+    /// A schedule that has just been written: planning has everything to do.
+    pub fn new(schedule: Schedule, at: Timestamp) -> ScheduleRecord {
+        ScheduleRecord { schedule: Arc::new(schedule), plan_at: Some(at), zone_data: String::new(), outage: None }
+    }
 }
 
 impl World {
+    /// A world whose journal begins with entry `seq`: what was before it comes from the checkpoint there.
+    pub fn beginning_at(seq: u64) -> World {
+        let rebuilds = (1 < seq).then_some(1);
+        World { seq: seq.saturating_sub(1), rebuilds, ..World::default() }
+    }
+
     /// Takes in the next entry, whole or not at all.
     pub fn apply(&mut self, entry: &Entry) -> Result<(), JournalError> {
         if entry.seq != self.seq + 1 {
@@ -100,28 +76,45 @@ impl World {
 
     /// Whether an entry can have happened: every error is found here, before anything changes.
     fn check(&self, entry: &Entry) -> Result<(), JournalError> {
+        if self.rebuilds.is_some() && !matches!(entry.body, Body::Checkpoint(_)) {
+            return Err(JournalError::NoBeginning { seq: entry.seq });
+        }
         match &entry.body {
-            Body::ScheduleChanged(_) => Ok(()),
+            Body::ScheduleChanged(_)
+            | Body::RunsForgotten { .. }
+            | Body::NodeJoined { .. }
+            | Body::NodeLeft { .. }
+            | Body::PlannerTaken { .. }
+            | Body::Restored { .. } => Ok(()),
             Body::ScheduleDeleted { schedule } => self.schedule(*schedule).map(drop),
             Body::Planned(plan) => self.check_plan(plan),
             Body::Skipped(skip) => self.schedule(skip.schedule).map(drop),
-            Body::RunAsked(run) => self.check_new_run(run.id, run.schedule, &run.key, &[]),
+            Body::DayStarted { zone, date } => match self.days.get(zone) {
+                Some(begun) if date <= begun => Err(JournalError::DayAgain { zone: zone.clone(), date: *date }),
+                _ => Ok(()),
+            },
+            Body::RunAsked(run) => self.check_asked(run),
             Body::RunsClaimed { owner, runs } => {
-                self.check_event(runs, &RunEvent::Claimed { owner: *owner, at: entry.at })
+                let event = RunEvent::Claimed { owner: *owner, at: entry.at };
+                runs.iter().try_for_each(|run| self.check_event(*run, &event, entry.at))
             }
-            Body::RunsStarted { runs } => self.check_event(runs, &RunEvent::Started),
-            Body::RunChanged { run, epoch, event } => {
-                let current = self.run(*run)?.state.tally().epoch;
-                if current != *epoch {
-                    return Err(JournalError::StaleEpoch { run: *run, epoch: current, found: *epoch });
-                }
-                self.check_event(&[*run], event)
+            Body::RunsStarted { runs } => {
+                runs.iter().try_for_each(|run| self.check_event(*run, &RunEvent::Started, entry.at))
             }
+            Body::RunChanged(change) => {
+                self.check_epoch(change.run, change.epoch)?;
+                self.check_event(change.run, &change.event, entry.at)
+            }
+            Body::AttemptEnded(attempt) => {
+                self.check_epoch(attempt.run, attempt.epoch)?;
+                self.check_event(attempt.run, &attempt.event, entry.at)
+            }
+            Body::Checkpoint(checkpoint) => self.check_checkpoint(checkpoint, entry.seq),
         }
     }
 
     fn check_plan(&self, plan: &PlanEntry) -> Result<(), JournalError> {
-        let schedule = self.schedule(plan.schedule)?;
+        let schedule = &self.schedule(plan.schedule)?.schedule;
         if schedule.version != plan.version {
             let version = schedule.version;
             return Err(JournalError::OtherVersion { schedule: schedule.id, version, planned: plan.version });
@@ -131,11 +124,14 @@ impl World {
                 return Err(JournalError::NotPlanned(*id));
             }
         }
+        if plan.runs.is_empty() {
+            return Ok(());
+        }
+        let gone: BTreeSet<RunId> = plan.withdrawn.iter().copied().collect();
+        let mut keys: BTreeSet<&SlotKey> = self.keys_of(plan.schedule, &gone).collect();
         let mut ids = BTreeSet::new();
-        let mut keys = BTreeSet::new();
         for run in &plan.runs {
-            self.check_new_run(run.id, Some(plan.schedule), &run.key, &plan.withdrawn)?;
-            if !ids.insert(run.id) {
+            if self.runs.contains_key(&run.id) || !ids.insert(run.id) {
                 return Err(JournalError::DuplicateRun(run.id));
             }
             if !keys.insert(&run.key) {
@@ -145,80 +141,218 @@ impl World {
         Ok(())
     }
 
-    /// `gone` are the runs that the same entry withdraws: their slots are free.
-    fn check_new_run(
-        &self,
-        id: RunId,
-        schedule: Option<ScheduleId>,
-        key: &SlotKey,
-        gone: &[RunId],
-    ) -> Result<(), JournalError> {
-        if self.runs.contains_key(&id) {
-            return Err(JournalError::DuplicateRun(id));
-        }
-        let Some(schedule) = schedule else { return Ok(()) };
-        let has_slot = |run: &Run| run.schedule == Some(schedule) && run.key == *key && !gone.contains(&run.id);
-        if self.runs.values().any(has_slot) {
-            return Err(JournalError::DuplicateSlot { schedule, key: key.clone() });
-        }
-        self.schedule(schedule).map(drop)
+    /// The slots of a schedule that have a run, those in `gone` aside.
+    fn keys_of(&self, schedule: ScheduleId, gone: &BTreeSet<RunId>) -> impl Iterator<Item = &SlotKey> {
+        let is_its = move |run: &&Run| run.schedule == Some(schedule) && !gone.contains(&run.id);
+        self.runs.values().filter(is_its).map(|run| &run.key)
     }
 
-    fn check_event(&self, runs: &[RunId], event: &RunEvent) -> Result<(), JournalError> {
-        for id in runs {
-            let mut after = self.run(*id)?.clone();
-            after.take(event).map_err(|cause| JournalError::Illegal { run: *id, cause })?;
+    fn check_asked(&self, run: &Run) -> Result<(), JournalError> {
+        if self.runs.contains_key(&run.id) {
+            return Err(JournalError::DuplicateRun(run.id));
+        }
+        let Some(schedule) = run.schedule else { return Ok(()) };
+        self.schedule(schedule)?;
+        if self.keys_of(schedule, &BTreeSet::new()).any(|key| *key == run.key) {
+            return Err(JournalError::DuplicateSlot { schedule, key: run.key.clone() });
+        }
+        Ok(())
+    }
+
+    fn check_epoch(&self, run: RunId, found: u64) -> Result<(), JournalError> {
+        let epoch = self.run(run)?.epoch();
+        if epoch == found { Ok(()) } else { Err(JournalError::StaleEpoch { run, epoch, found }) }
+    }
+
+    fn check_event(&self, id: RunId, event: &RunEvent, at: Timestamp) -> Result<(), JournalError> {
+        let mut after = self.run(id)?.clone();
+        after.take(event, at).map_err(|cause| JournalError::Illegal { run: id, cause })
+    }
+
+    /// At the beginning of a journal a checkpoint is the truth; anywhere else it is a claim that must hold.
+    fn check_checkpoint(&self, checkpoint: &Checkpoint, seq: u64) -> Result<(), JournalError> {
+        if let Some(part) = self.rebuilds {
+            return if part == checkpoint.part { Ok(()) } else { Err(JournalError::NoBeginning { seq }) };
+        }
+        let differs = |what: String| Err(JournalError::CheckpointDiffers { seq, what });
+        for record in &checkpoint.schedules {
+            if self.schedules.get(&record.schedule.id) != Some(record) {
+                return differs(format!("schedule {}", record.schedule.id));
+            }
+        }
+        for run in &checkpoint.runs {
+            if self.runs.get(&run.id) != Some(run) {
+                return differs(format!("run {}", run.id));
+            }
+        }
+        let is_last = checkpoint.part == checkpoint.parts;
+        if is_last && (checkpoint.days != self.days || checkpoint.epoch_floor != self.epoch_floor) {
+            return differs("the day or the epoch floor".to_owned());
         }
         Ok(())
     }
 
     /// Carries out what has been checked.
     fn take(&mut self, entry: &Entry) {
+        let at = entry.at;
         match &entry.body {
-            Body::ScheduleChanged(schedule) => drop(self.schedules.insert(schedule.id, (**schedule).clone())),
+            Body::ScheduleChanged(schedule) => self.take_schedule(schedule, at),
             Body::ScheduleDeleted { schedule } => drop(self.schedules.remove(schedule)),
             Body::Planned(plan) => self.take_plan(plan),
-            Body::Skipped(_) => {} // The cursor moves with the plan.
+            // The cursor moves with the plan; a node's lease is not the journal's.
+            Body::Skipped(_) | Body::NodeJoined { .. } | Body::NodeLeft { .. } => {}
+            Body::DayStarted { zone, date } => drop(self.days.insert(zone.clone(), *date)),
             Body::RunAsked(run) => drop(self.runs.insert(run.id, (**run).clone())),
             Body::RunsClaimed { owner, runs } => {
-                runs.iter().for_each(|id| self.take_event(*id, &RunEvent::Claimed { owner: *owner, at: entry.at }));
+                let event = RunEvent::Claimed { owner: *owner, at };
+                runs.iter().for_each(|id| self.take_event(*id, &event, at));
             }
-            Body::RunsStarted { runs } => runs.iter().for_each(|id| self.take_event(*id, &RunEvent::Started)),
-            Body::RunChanged { run, event, .. } => self.take_event(*run, event),
+            Body::RunsStarted { runs } => runs.iter().for_each(|id| self.take_event(*id, &RunEvent::Started, at)),
+            Body::RunChanged(change) => self.take_event(change.run, &change.event, at),
+            Body::AttemptEnded(attempt) => self.take_attempt(attempt, at),
+            Body::RunsForgotten { before } => {
+                self.runs.retain(|_, run| run.ended_at.is_none_or(|ended_at| *before <= ended_at));
+            }
+            Body::PlannerTaken { outage, .. } => self.take_outage(*outage),
+            Body::Restored { epoch_floor } => {
+                self.epoch_floor = *epoch_floor;
+                self.runs.values_mut().for_each(|run| run.state.raise_epoch(*epoch_floor));
+            }
+            Body::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint),
         }
+    }
+
+    fn take_schedule(&mut self, schedule: &Schedule, at: Timestamp) {
+        let mut schedule = schedule.clone();
+        let before = self.schedules.get(&schedule.id);
+        schedule.runs_started = before.map_or(schedule.runs_started, |record| record.schedule.runs_started);
+        let outage = before.and_then(|record| record.outage);
+        let id = schedule.id;
+        let terms = Arc::new(Terms::of(&schedule));
+        // What nobody has taken yet is carried out as the schedule is now.
+        let untouched = |run: &&mut Run| run.schedule == Some(id) && run.key.is_slot() && run.is_untouched();
+        for run in self.runs.values_mut().filter(untouched) {
+            run.version = schedule.version;
+            run.terms = Arc::clone(&terms);
+        }
+        self.schedules.insert(id, ScheduleRecord { outage, ..ScheduleRecord::new(schedule, at) });
     }
 
     fn take_plan(&mut self, plan: &PlanEntry) {
         for id in &plan.withdrawn {
             self.runs.remove(id);
         }
-        for MovedRun { id, scheduled_at, due_at } in &plan.moved {
-            let run = self.runs.get_mut(id).expect("the entry has been checked");
-            run.scheduled_at = *scheduled_at;
-            if let RunState::Planned { due_at: due, .. } = &mut run.state {
-                *due = *due_at;
+        for moved in &plan.moved {
+            let run = self.runs.get_mut(&moved.id).expect("the entry has been checked");
+            run.scheduled_at = moved.scheduled_at;
+            run.expires_at = moved.expires_at;
+            run.follows = moved.follows;
+            if run.is_untouched() {
+                run.due_at = moved.due_at;
+                run.state = RunState::planned(moved.due_at, run.epoch());
             }
         }
-        let schedule = self.schedules.get_mut(&plan.schedule).expect("the entry has been checked");
+        let record = self.schedules.get_mut(&plan.schedule).expect("the entry has been checked");
+        let schedule = Arc::make_mut(&mut record.schedule);
         schedule.cursor = plan.cursor.clone();
-        for run in &plan.runs {
-            let planned = Run::planned(run.id, schedule, run.key.clone(), run.scheduled_at, run.due_at);
-            self.runs.insert(run.id, planned);
+        record.plan_at = plan.plan_at;
+        record.zone_data.clone_from(&plan.zone_data);
+        record.outage = plan.outage;
+        if plan.runs.is_empty() {
+            return;
+        }
+        let terms = Arc::new(Terms::of(&record.schedule));
+        for planned in &plan.runs {
+            let run = Run {
+                id: planned.id,
+                schedule: Some(plan.schedule),
+                version: plan.version,
+                key: planned.key.clone(),
+                scheduled_at: planned.scheduled_at,
+                due_at: planned.due_at,
+                expires_at: planned.expires_at,
+                follows: planned.follows,
+                terms: Arc::clone(&terms),
+                state: RunState::planned(planned.due_at, self.epoch_floor),
+                started_at: None,
+                ended_at: None,
+                has_started: false,
+                is_parked: false,
+                is_cancelling: false,
+                last_end: None,
+            };
+            self.runs.insert(run.id, run);
         }
     }
 
-    fn take_event(&mut self, id: RunId, event: &RunEvent) {
+    fn take_event(&mut self, id: RunId, event: &RunEvent, at: Timestamp) {
         let run = self.runs.get_mut(&id).expect("the entry has been checked");
         let had_started = run.has_started;
-        run.take(event).expect("the entry has been checked");
-        // A run counts for its schedule once, when it first starts.
+        run.take(event, at).expect("the entry has been checked");
         let counts = run.has_started && !had_started;
-        if let Some(schedule) = run.schedule.filter(|_| counts).and_then(|id| self.schedules.get_mut(&id)) {
-            schedule.runs_started += 1;
+        let Some(record) = run.schedule.and_then(|id| self.schedules.get_mut(&id)) else { return };
+        // A run counts for its schedule once, when it first starts.
+        if counts {
+            Arc::make_mut(&mut record.schedule).runs_started += 1;
+        }
+        // Time brings nothing more: now that a run is over, the schedule may be too, or have a place for another.
+        if run.state.is_final() && record.plan_at.is_none() && record.schedule.is_active() {
+            record.plan_at = Some(at);
         }
     }
 
-    fn schedule(&self, id: ScheduleId) -> Result<&Schedule, JournalError> {
+    fn take_attempt(&mut self, attempt: &Attempt, at: Timestamp) {
+        self.take_event(attempt.run, &attempt.event, at);
+        let run = self.runs.get_mut(&attempt.run).expect("the entry has been checked");
+        let digest = Attempt::digest(&attempt.event, &attempt.report);
+        run.last_end = Some(AttemptEnd { epoch: attempt.epoch, digest, state: run.state });
+    }
+
+    /// Everything is marked, and each schedule finds out by itself what it has missed.
+    fn take_outage(&mut self, outage: Option<Outage>) {
+        let Some(outage) = outage else { return };
+        for record in self.schedules.values_mut() {
+            record.outage = Some(record.outage.map_or(outage, |earlier| earlier.and(outage)));
+        }
+    }
+
+    fn take_checkpoint(&mut self, checkpoint: &Checkpoint) {
+        let Some(part) = self.rebuilds else { return };
+        let schedules = checkpoint.schedules.iter().map(|record| (record.schedule.id, record.clone()));
+        self.schedules.extend(schedules);
+        self.runs.extend(checkpoint.runs.iter().map(|run| (run.id, run.clone())));
+        self.rebuilds = Some(part + 1);
+        if checkpoint.part == checkpoint.parts {
+            self.days.clone_from(&checkpoint.days);
+            self.epoch_floor = checkpoint.epoch_floor;
+            self.rebuilds = None;
+        }
+    }
+
+    /// Whether a planned run has to let others of its schedule go first.
+    ///
+    /// Under `queue` only the earliest of a schedule's planned runs may be claimed, and only while no other is at work. A
+    /// run that was parked waits for the one at work under every policy, and one that follows another waits for its start.
+    pub fn is_blocked(&self, run: &Run) -> bool {
+        let waits_for_start = |id: &RunId| self.runs.get(id).is_some_and(|it| !it.has_started && !it.state.is_final());
+        if run.follows.as_ref().is_some_and(waits_for_start) {
+            return true;
+        }
+        let Some(schedule) = run.schedule else { return false };
+        let queues = run.terms.overlap == Overlap::Queue;
+        if !queues && !run.is_parked {
+            return false;
+        }
+        let place = |run: &Run| run.planned_for().map(|due_at| (due_at, run.id));
+        let goes_first =
+            |other: &&Run| other.is_active() || queues && place(other).is_some_and(|it| Some(it) < place(run));
+        self.runs
+            .values()
+            .filter(|other| other.schedule == Some(schedule) && other.id != run.id)
+            .any(|it| goes_first(&it))
+    }
+
+    fn schedule(&self, id: ScheduleId) -> Result<&ScheduleRecord, JournalError> {
         self.schedules.get(&id).ok_or(JournalError::UnknownSchedule(id))
     }
 

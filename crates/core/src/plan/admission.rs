@@ -129,6 +129,6 @@ fn too_late(run: &Candidate, facts: &Facts<'_>) -> Option<SkipReason> {
         }
         // Events and people do not ask for a day, and a run that had to queue was there in time.
         MaxDelay::Day if run.key.is_event() || run.key.is_manual() || run.was_offered => None,
-        MaxDelay::Day => (day_ended_at(facts.zone, run.scheduled_at) <= facts.now).then_some(SkipReason::DayEnded),
+        MaxDelay::Day => (day_ended_at(facts.zone, run.scheduled_at) < facts.now).then_some(SkipReason::DayEnded),
     }
 }

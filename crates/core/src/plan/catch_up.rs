@@ -1,6 +1,7 @@
 //! Catch-up: what becomes of the slots that an outage missed.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::Planning;
 use super::answering::{Decision, End, answer};
@@ -14,18 +15,29 @@ use crate::time::{Slot, just_before};
 const SCAN_MAX: usize = 200_000;
 
 /// A stretch of time in which nobody planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outage {
     /// When planning stopped.
     pub from: Timestamp,
     /// When it was taken up again.
     pub until: Timestamp,
     /// What the policy keeps, once it has been applied. It is applied once per outage, however many calls that takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
 }
 
+impl Outage {
+    /// This outage and a later one as one: what is not yet made up for is decided anew, once for both.
+    #[must_use]
+    pub fn and(self, later: Outage) -> Outage {
+        Outage { from: self.from.min(later.from), until: self.until.max(later.until), kept: None }
+    }
+}
+
 /// Which of the missed slots run: those scheduled between two instants, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kept {
     /// Waiting runs from here on; `None` keeps none of them.
     pub waiting_from: Option<Timestamp>,

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::time::{Zone, just_before};
+use crate::schedule::MaxDelay;
+use crate::time::{SlotKey, Zone, just_before};
 
 /// Planned beyond the end of the day, so that what is due at midnight starts on time.
 pub const LOOK_AHEAD: SignedDuration = SignedDuration::from_mins(15);
@@ -18,6 +19,22 @@ pub fn horizon(zone: &Zone, now: Timestamp) -> Timestamp {
 /// When a run scheduled at an instant is too late for its day.
 pub fn day_ended_at(zone: &Zone, scheduled_at: Timestamp) -> Timestamp {
     later(zone.day_end(zone.day_of(scheduled_at)), DAY_ENDED_AFTER)
+}
+
+/// When a run that nobody has looked at is too late to be begun. Events and people do not ask for a day.
+pub fn expires_at(
+    max_delay: MaxDelay,
+    zone: &Zone,
+    key: &SlotKey,
+    scheduled_at: Timestamp,
+    due_at: Timestamp,
+) -> Option<Timestamp> {
+    match max_delay {
+        MaxDelay::None => None,
+        MaxDelay::Duration(delay) => Some(later(due_at, delay.duration())),
+        MaxDelay::Day if !key.is_slot() => None,
+        MaxDelay::Day => Some(day_ended_at(zone, scheduled_at)),
+    }
 }
 
 /// The first instant at which the horizon reaches a slot: the start of its day, or of the day before for one in the

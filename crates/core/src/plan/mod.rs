@@ -9,14 +9,16 @@ mod answers;
 mod catch_up;
 mod day;
 mod due;
+mod lane;
 mod pause;
 mod replan;
 
 pub use admission::{Admission, Approval, Candidate, Facts, ParkReason, admit};
 pub use answers::{Answer, Plan, SkipRange};
 pub use catch_up::{Kept, Outage, Recovery, WaitingRun, catch_up};
-pub use day::{DAY_ENDED_AFTER, LOOK_AHEAD, day_ended_at, horizon};
+pub use day::{DAY_ENDED_AFTER, LOOK_AHEAD, day_ended_at, expires_at, horizon};
 pub use due::{PLAN_AHEAD_MAX, plan};
+pub use lane::{Held, Lane, Limits, PRIORITY_WORTH};
 pub use pause::answer_pause;
 pub use replan::{Diff, Standing, StandingState, replan};
 

@@ -5,9 +5,11 @@ mod record;
 mod report;
 mod retry;
 mod state;
+mod terms;
 
 pub use outcome::{FailureCode, Outcome, SkipReason};
-pub use record::Run;
+pub use record::{AttemptEnd, Run};
 pub use report::{Report, ReportedError};
 pub use retry::{Backoff, RetryPolicy};
 pub use state::{AfterLoss, IllegalTransition, Rules, RunEvent, RunState, Tally, WaitFor};
+pub use terms::Terms;

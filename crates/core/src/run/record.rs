@@ -1,17 +1,18 @@
 //! A run: the durable record of answering one slot, event or request by a person.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::retry::RetryPolicy;
-use super::state::{AfterLoss, IllegalTransition, Rules, RunEvent, RunState};
-use crate::schedule::{Priority, Schedule, Work};
+use super::state::{IllegalTransition, Rules, RunEvent, RunState};
+use super::terms::Terms;
+use crate::schedule::MaxDelay;
 use crate::time::SlotKey;
-use crate::{RunId, ScheduleId};
+use crate::{NodeId, RunId, ScheduleId};
 
 /// A run, with all that is needed to carry it out when its schedule has changed or gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// Its id.
@@ -19,54 +20,123 @@ pub struct Run {
     /// The schedule that it belongs to; none for a request that names an agent alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleId>,
-    /// The schedule's version in force when it was planned.
+    /// The schedule's version in force when it was planned, or when it was last edited before anybody took the run.
     pub version: u64,
     /// What it answers, unique within the schedule.
     pub key: SlotKey,
     /// When its slot is scheduled; for an event or a request, when that came.
     pub scheduled_at: Timestamp,
-    /// The project that it belongs to.
+    /// When it first becomes due. A retry is due later, which its state says.
+    pub due_at: Timestamp,
+    /// When it is too late to be begun at all, unless somebody has looked at it before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    /// What is to be done.
-    pub work: Work,
-    /// How urgent it is.
-    pub priority: Priority,
-    /// When a failed try is followed by another.
-    pub retry: RetryPolicy,
-    /// What follows when its node is lost while the work runs.
-    pub after_loss: AfterLoss,
+    pub expires_at: Option<Timestamp>,
+    /// The run that has to start before this one may be claimed: missed slots are made up for in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<RunId>,
+    /// The terms under which it is carried out.
+    pub terms: Arc<Terms>,
     /// Where it is in its life.
     pub state: RunState,
+    /// When the attempt at work began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When the run came to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
     /// Whether the work has ever begun; a run counts for its schedule once, however often it is tried.
     #[serde(default)]
     pub has_started: bool,
+    /// Whether a node has looked at it and sent it back, to wait for the run of its schedule that is at work.
+    #[serde(default)]
+    pub is_parked: bool,
+    /// Whether somebody has called it off while it was at work: its node has to stop it.
+    #[serde(default)]
+    pub is_cancelling: bool,
+    /// How its last attempt ended, so that the same report twice gets the same answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<AttemptEnd>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttemptEnd {
+    /// The epoch of the attempt.
+    pub epoch: u64,
+    /// A digest of what was reported.
+    pub digest: u64,
+    /// The state that followed.
+    pub state: RunState,
 }
 
 impl Run {
-    /// The run of a slot of `schedule`.
-    pub fn planned(id: RunId, schedule: &Schedule, key: SlotKey, scheduled_at: Timestamp, due_at: Timestamp) -> Run {
-        Run {
-            id,
-            schedule: Some(schedule.id),
-            version: schedule.version,
-            key,
-            scheduled_at,
-            project: schedule.project.clone(),
-            work: schedule.work.clone(),
-            priority: schedule.policy.priority,
-            retry: schedule.policy.retry,
-            after_loss: schedule.policy.after_loss,
-            state: RunState::planned(due_at),
-            has_started: false,
+    /// Takes in what happened to it at an instant.
+    pub fn take(&mut self, event: &RunEvent, at: Timestamp) -> Result<(), IllegalTransition> {
+        let terms = &self.terms;
+        let is_cancelling = self.is_cancelling;
+        let rules = Rules { run: self.id, retry: terms.retry, after_loss: terms.after_loss, is_cancelling };
+        self.state = self.state.on(event, &rules)?;
+        match event {
+            RunEvent::Started => {
+                self.has_started = true;
+                self.started_at = Some(at);
+            }
+            RunEvent::HandedBack { parks, .. } => self.is_parked |= *parks,
+            RunEvent::CancelAsked => self.is_cancelling = true,
+            _ => {}
+        }
+        if self.was_looked_at(event) {
+            self.expires_at = None;
+        }
+        if !matches!(self.state, RunState::Running { .. }) {
+            self.started_at = None;
+        }
+        if self.state.is_final() {
+            self.ended_at = Some(at);
+        }
+        Ok(())
+    }
+
+    /// Whether it has been on time once, so that it is never too late any more.
+    fn was_looked_at(&self, event: &RunEvent) -> bool {
+        match event {
+            RunEvent::Started | RunEvent::Waits { .. } | RunEvent::OwnerLost { .. } | RunEvent::Kept => true,
+            // A run that had to queue was there on its day; a delay in minutes goes on counting.
+            RunEvent::HandedBack { parks, .. } => *parks && self.terms.max_delay == MaxDelay::Day,
+            _ => false,
         }
     }
 
-    /// Takes in what happened to it.
-    pub fn take(&mut self, event: &RunEvent) -> Result<(), IllegalTransition> {
-        let rules = Rules { run: self.id, retry: self.retry, after_loss: self.after_loss };
-        self.state = self.state.on(event, &rules)?;
-        self.has_started |= matches!(event, RunEvent::Started);
-        Ok(())
+    /// When it may be claimed, while it is planned.
+    pub fn planned_for(&self) -> Option<Timestamp> {
+        match self.state {
+            RunState::Planned { due_at, .. } => Some(due_at),
+            _ => None,
+        }
+    }
+
+    /// Whether no node has ever taken it.
+    pub fn is_untouched(&self) -> bool {
+        let is_planned = matches!(self.state, RunState::Planned { resumes: false, tally, .. } if tally.attempt == 0);
+        is_planned && !self.is_parked && !self.has_started
+    }
+
+    /// Whether a node has it, or it waits in the middle of its work.
+    pub fn is_active(&self) -> bool {
+        self.owner().is_some() || matches!(self.state, RunState::Waiting { .. })
+    }
+
+    /// The node that has it.
+    pub fn owner(&self) -> Option<NodeId> {
+        match self.state {
+            RunState::Claimed { owner, .. } | RunState::Running { owner, .. } => Some(owner),
+            _ => None,
+        }
+    }
+
+    /// Its epoch.
+    pub fn epoch(&self) -> u64 {
+        self.state.tally().epoch
     }
 }

@@ -100,6 +100,8 @@ pub enum RunEvent {
     HandedBack {
         /// When it may be claimed again.
         due_at: Timestamp,
+        /// Whether it waits for the run of its schedule that is at work, blocked until that has ended.
+        parks: bool,
     },
     /// It has to wait, and leaves its node.
     Waits {
@@ -138,6 +140,10 @@ pub enum RunEvent {
     },
     /// It was called off.
     Cancelled,
+    /// It is to be called off, but is at work: its node has to stop it first.
+    CancelAsked,
+    /// It may start however late: it had been waiting for a place when its day ended.
+    Kept,
 }
 
 /// What the state machine needs to know of a run besides its state.
@@ -149,6 +155,8 @@ pub struct Rules {
     pub retry: RetryPolicy,
     /// What follows when a node is lost while the work runs.
     pub after_loss: AfterLoss,
+    /// Whether somebody has called the run off while it was at work: whatever its node reports, nothing more is tried.
+    pub is_cancelling: bool,
 }
 
 /// What follows when a node is lost while the work runs, and the work may have been done.
@@ -173,13 +181,33 @@ pub struct IllegalTransition {
 }
 
 impl RunState {
-    /// A run that nobody has touched.
-    pub fn planned(due_at: Timestamp) -> RunState {
-        RunState::Planned { due_at, resumes: false, tally: Tally::default() }
+    /// A run that nobody has touched. Its first claim has the epoch behind `epoch`.
+    pub fn planned(due_at: Timestamp, epoch: u64) -> RunState {
+        RunState::Planned { due_at, resumes: false, tally: Tally { epoch, ..Tally::default() } }
+    }
+
+    /// Lifts the epoch to a floor, so that whoever held the run before holds it no more.
+    pub(crate) fn raise_epoch(&mut self, floor: u64) {
+        match self {
+            RunState::Planned { tally, .. }
+            | RunState::Claimed { tally, .. }
+            | RunState::Running { tally, .. }
+            | RunState::Waiting { tally, .. } => tally.epoch = tally.epoch.max(floor),
+            RunState::Finished { .. } => {}
+        }
     }
 
     /// The state after `event`, or the reason there is none.
     pub fn on(&self, event: &RunEvent, rules: &Rules) -> Result<RunState, IllegalTransition> {
+        let next = self.follow(event, rules)?;
+        let leaves_its_node = matches!(next, RunState::Planned { .. } | RunState::Waiting { .. });
+        if rules.is_cancelling && leaves_its_node {
+            return Ok(RunState::Finished { outcome: Outcome::Cancelled, tally: next.tally() });
+        }
+        Ok(next)
+    }
+
+    fn follow(&self, event: &RunEvent, rules: &Rules) -> Result<RunState, IllegalTransition> {
         use {RunEvent as E, RunState as S};
         Ok(match (*self, *event) {
             (S::Planned { due_at, resumes, tally }, E::Claimed { owner, at }) if due_at <= at => {
@@ -188,7 +216,7 @@ impl RunState {
                 S::Claimed { owner, resumes, tally: Tally { attempt, epoch: tally.epoch + 1, ..tally } }
             }
             (S::Claimed { owner, tally, .. }, E::Started) => S::Running { owner, tally },
-            (S::Claimed { resumes, tally, .. }, E::HandedBack { due_at }) => {
+            (S::Claimed { resumes, tally, .. }, E::HandedBack { due_at, .. }) => {
                 // What the claim had counted is given back, and only that.
                 let attempt = tally.attempt.saturating_sub(u32::from(!resumes));
                 S::Planned { due_at, resumes, tally: Tally { attempt, ..tally } }
@@ -233,6 +261,8 @@ impl RunState {
                 | S::Waiting { tally, .. },
                 E::Cancelled,
             ) => S::Finished { outcome: Outcome::Cancelled, tally },
+            (state @ S::Running { .. }, E::CancelAsked) => state,
+            (state @ S::Planned { .. }, E::Kept) => state,
             (state, event) => {
                 return Err(IllegalTransition { state: state.name(), event: event.name() });
             }
@@ -288,6 +318,8 @@ impl RunEvent {
             RunEvent::Failed { .. } => "failed",
             RunEvent::OwnerLost { .. } => "lost",
             RunEvent::Cancelled => "cancelled",
+            RunEvent::CancelAsked => "asked to stop",
+            RunEvent::Kept => "kept",
         }
     }
 }

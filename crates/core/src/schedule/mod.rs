@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 pub use bounds::Bounds;
 pub use cursor::Cursor;
-pub use policy::{CatchUp, CatchUpMode, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy};
+pub use policy::{
+    CatchUp, CatchUpMode, Concurrency, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy,
+};
 pub use state::{EndReason, Pause, PauseKind, ScheduleState};
 pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron};
 
@@ -80,6 +82,15 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         inputs: serde_json::Map<String, serde_json::Value>,
     },
+}
+
+impl Work {
+    /// The agent that does it.
+    pub fn agent(&self) -> &str {
+        match self {
+            Work::Agent { agent, .. } => agent,
+        }
+    }
 }
 
 /// A schedule that names a zone or a calendar which does not exist.

@@ -30,6 +30,19 @@ pub struct Policy {
     pub priority: Priority,
     /// How many runs of the schedule's agent may be at work, the starting one included.
     pub max_concurrent: NonZeroU32,
+    /// With which other runs its own share a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+}
+
+/// A limit that runs share by a key of their own choosing: one account, one repository, one machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Concurrency {
+    /// What they share.
+    pub key: String,
+    /// How many of them may be at work.
+    pub max: NonZeroU32,
 }
 
 impl Default for Policy {
@@ -44,6 +57,7 @@ impl Default for Policy {
             timeout: Elapsed::from_seconds(600),
             priority: Priority::default(),
             max_concurrent: NonZeroU32::MIN,
+            concurrency: None,
         }
     }
 }

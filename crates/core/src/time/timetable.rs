@@ -13,7 +13,7 @@ use super::interval::Every;
 use super::merge::{Direction, Merge};
 use super::slot::{Named, Slot, SlotKey};
 use super::walk::{Backwards, Forwards, Hit, Pattern, Source};
-use super::zone::{UnknownZone, Zone, Zones, floor_second, instant};
+use super::zone::{UnknownZone, Zone, Zones, floor_microsecond, floor_second, instant};
 use crate::ScheduleId;
 use crate::run::SkipReason;
 use crate::schedule::{At, Bounds, DstPolicy, GapPolicy, RepeatPolicy, Trigger};
@@ -77,9 +77,9 @@ impl Timetable {
             }
             Trigger::Times(times) => Rule::civil(vec![(Pattern::Times(times.clone()), zone.clone())], dst.repeat),
             Trigger::Every(every) => Rule::Every(*every),
-            Trigger::At(At(at)) => Rule::Once(*at),
-            Trigger::After(after) => after.instant().map_or(Rule::Never, Rule::Once),
-            Trigger::Immediate(immediate) => Rule::Once(immediate.at),
+            Trigger::At(At(at)) => Rule::Once(floor_microsecond(*at)),
+            Trigger::After(after) => after.instant().map_or(Rule::Never, |at| Rule::Once(floor_microsecond(at))),
+            Trigger::Immediate(immediate) => Rule::Once(floor_microsecond(immediate.at)),
             Trigger::OnEvent(_) => Rule::Never,
         };
         Ok(Timetable { zone, rule, gap: dst.gap, bounds: Bounds::default(), calendar: None, jitter: None })

@@ -349,6 +349,14 @@ impl PartialEq for Zone {
 
 impl Eq for Zone {}
 
+/// The microsecond that an instant lies in: stores keep no finer time.
+pub fn floor_microsecond(at: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(
+        at.as_microsecond() - i64::from(at.subsec_nanosecond() < 0 && at.subsec_nanosecond() % 1_000 != 0),
+    )
+    .unwrap_or(Timestamp::MIN)
+}
+
 /// The whole second at or before an instant, also before 1970.
 pub(crate) fn floor_second(at: Timestamp) -> i64 {
     at.as_second() - i64::from(at.subsec_nanosecond() < 0)

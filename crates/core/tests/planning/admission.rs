@@ -95,8 +95,8 @@ fn a_day_ends_an_hour_after_local_midnight() {
     // Due at noon on the day before the one that has no midnight.
     let run = Candidate { scheduled_at: at("2025-04-24T10:00:00Z"), due_at: at("2025-04-24T10:00:00Z"), ..candidate() };
     let admitted = |now| admit(&run, &Facts { now: at(now), ..friendly(&zone) });
-    assert_eq!(admitted("2025-04-24T22:59:59Z"), Admission::Start);
-    assert_eq!(admitted("2025-04-24T23:00:00Z"), Admission::Skip(SkipReason::DayEnded));
+    assert_eq!(admitted("2025-04-24T23:00:00Z"), Admission::Start);
+    assert_eq!(admitted("2025-04-24T23:00:00.000001Z"), Admission::Skip(SkipReason::DayEnded));
 }
 
 #[test]

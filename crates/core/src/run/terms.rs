@@ -1,0 +1,58 @@
+//! Terms: what a run takes over from its schedule, so that it can be carried out when that has changed or gone.
+
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::retry::RetryPolicy;
+use super::state::AfterLoss;
+use crate::Elapsed;
+use crate::schedule::{Concurrency, MaxDelay, Overlap, Priority, Schedule, Work};
+
+/// The terms under which a run is carried out. All runs of one version of a schedule share them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// The project that the run belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// What is to be done.
+    pub work: Work,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// When a failed try is followed by another.
+    pub retry: RetryPolicy,
+    /// What follows when its node is lost while the work runs.
+    pub after_loss: AfterLoss,
+    /// How long the work may run.
+    pub timeout: Elapsed,
+    /// What happens when it is due while another run of its schedule is at work.
+    pub overlap: Overlap,
+    /// How late it may start.
+    pub max_delay: MaxDelay,
+    /// How many runs of its agent may be at work, itself included.
+    pub max_concurrent: NonZeroU32,
+    /// With which other runs it shares a limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+}
+
+impl Terms {
+    /// What a schedule says about its runs now.
+    pub fn of(schedule: &Schedule) -> Terms {
+        let policy = &schedule.policy;
+        Terms {
+            project: schedule.project.clone(),
+            work: schedule.work.clone(),
+            priority: policy.priority,
+            retry: policy.retry,
+            after_loss: policy.after_loss,
+            timeout: policy.timeout,
+            overlap: policy.overlap,
+            max_delay: policy.max_delay,
+            max_concurrent: policy.max_concurrent,
+            concurrency: policy.concurrency.clone(),
+        }
+    }
+}

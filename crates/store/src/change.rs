@@ -1,0 +1,352 @@
+//! Changes: what each verb of a store does to the rows that it has read.
+//!
+//! A store reads what a change [`Wants`] into a [`Draft`], calls the verb's function here, and writes back the rows that
+//! differ together with the draft's entries. So the rules of writing are here once, for every store; what a store adds is how
+//! rows are found and kept.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::journal::{Attempt, Body, Entry, JournalError, PlanEntry, RunChange, World};
+use punctual_core::plan::Outage;
+use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason};
+use punctual_core::schedule::MaxDelay;
+use punctual_core::time::SlotKey;
+use punctual_core::{NodeId, RunId, ScheduleId};
+
+use crate::requests::{
+    AttemptReport, Cancellation, Decision, Expected, PlanWrite, RunWritten, ScheduleChange, Settlement, Written,
+};
+
+/// The most runs whose time is over that one claim answers.
+pub const SWEEP_MAX: usize = 1_000;
+
+/// How long nobody has to have had an agent before its runs are given up.
+pub const AGENT_GONE_AFTER: SignedDuration = SignedDuration::from_mins(10);
+
+/// What a change has to read. With a run comes its schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wants {
+    /// These schedules.
+    pub schedules: BTreeSet<ScheduleId>,
+    /// These runs.
+    pub runs: BTreeSet<RunId>,
+    /// The runs of these slots.
+    pub slots: Vec<(ScheduleId, SlotKey)>,
+    /// The planned runs of this schedule: what nobody has taken follows its edits.
+    pub planned_of: Option<ScheduleId>,
+}
+
+impl Wants {
+    /// These runs, and their schedules.
+    pub fn runs(runs: impl IntoIterator<Item = RunId>) -> Wants {
+        Wants { runs: runs.into_iter().collect(), ..Wants::default() }
+    }
+}
+
+/// A piece of the world that is being changed, and the entries that explain how.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// The rows as they are now.
+    pub world: World,
+    /// What has happened to them, in order.
+    pub entries: Vec<Entry>,
+    now: Timestamp,
+}
+
+impl Draft {
+    /// A draft over rows that have been read. `world.seq` is the number of the last entry.
+    pub fn new(world: World, now: Timestamp) -> Draft {
+        Draft { world, entries: vec![], now }
+    }
+
+    /// Makes something happen.
+    pub fn add(&mut self, body: Body) -> Result<(), JournalError> {
+        let entry = Entry { seq: self.world.seq + 1, at: self.now, body };
+        self.world.apply(&entry)?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn run_event(&mut self, run: &Run, event: RunEvent) -> Result<(), JournalError> {
+        self.add(Body::RunChanged(RunChange::of(run, event)))
+    }
+
+    fn state(&self, run: RunId) -> RunWritten {
+        self.world.runs.get(&run).map_or(RunWritten::Stale, |run| RunWritten::Done(run.state))
+    }
+}
+
+impl PlanWrite {
+    /// The schedule that it is about.
+    pub fn schedule(&self) -> ScheduleId {
+        match (&self.expected, &self.change, &self.plan) {
+            (Expected::At { schedule, .. }, ..) => *schedule,
+            (Expected::New, ScheduleChange::Put(schedule), _) => schedule.id,
+            (Expected::New, _, Some(plan)) => plan.schedule,
+            (Expected::New, _, None) => ScheduleId(uuid::Uuid::nil()),
+        }
+    }
+
+    /// What has to be read for it.
+    pub fn wants(&self) -> Wants {
+        let id = self.schedule();
+        let plan = self.plan.iter();
+        let mut wants = Wants { schedules: [id].into(), ..Wants::default() };
+        wants.runs.extend(&self.let_go);
+        for plan in plan {
+            wants.runs.extend(&plan.withdrawn);
+            wants.runs.extend(plan.moved.iter().map(|run| run.id));
+            wants.runs.extend(plan.runs.iter().map(|run| run.id));
+            wants.slots.extend(plan.runs.iter().map(|run| (id, run.key.clone())));
+        }
+        match &self.change {
+            ScheduleChange::None => {}
+            ScheduleChange::Put(_) => wants.planned_of = Some(id),
+            ScheduleChange::Delete { withdrawn } => wants.runs.extend(withdrawn),
+        }
+        wants
+    }
+}
+
+/// Carries out a planning decision. After a conflict the draft is of no use any more.
+pub fn plan(draft: &mut Draft, write: PlanWrite) -> Written {
+    if is_as_expected(&draft.world, &write) && try_plan(draft, write).is_ok() {
+        return Written::Done;
+    }
+    Written::Conflict
+}
+
+fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
+    let found = world.schedules.get(&write.schedule()).map(|record| &record.schedule);
+    match (&write.expected, found) {
+        (Expected::New, found) => found.is_none(),
+        (Expected::At { version, cursor, .. }, Some(found)) => found.version == *version && found.cursor == *cursor,
+        (Expected::At { .. }, None) => false,
+    }
+}
+
+fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
+    let id = write.schedule();
+    let version = draft.world.schedules.get(&id).map_or(0, |record| record.schedule.version);
+    // What was skipped under the version before is written before the new one.
+    let (old, new): (Vec<_>, Vec<_>) = write.skips.into_iter().partition(|skip| skip.version == version);
+    for skip in old {
+        draft.add(Body::Skipped(skip))?;
+    }
+    for run in write.let_go {
+        let run = draft.world.runs.get(&run).ok_or(JournalError::UnknownRun(run))?.clone();
+        if run.planned_for().is_none() {
+            return Err(JournalError::NotPlanned(run.id));
+        }
+        draft.run_event(&run, RunEvent::Skipped(SkipReason::CatchUp))?;
+    }
+    match write.change {
+        ScheduleChange::None => {}
+        ScheduleChange::Put(schedule) => draft.add(Body::ScheduleChanged(schedule))?,
+        ScheduleChange::Delete { withdrawn } => {
+            let record = draft.world.schedules.get(&id).ok_or(JournalError::UnknownSchedule(id))?;
+            let cursor = record.schedule.cursor.clone();
+            let zone_data = record.zone_data.clone();
+            let (plan_at, outage, runs, moved) = (None, None, vec![], vec![]);
+            let plan = PlanEntry { schedule: id, version, cursor, plan_at, zone_data, outage, runs, moved, withdrawn };
+            draft.add(Body::Planned(plan))?;
+            draft.add(Body::ScheduleDeleted { schedule: id })?;
+        }
+    }
+    for skip in new {
+        draft.add(Body::Skipped(skip))?;
+    }
+    write.plan.map_or(Ok(()), |plan| draft.add(Body::Planned(plan)))
+}
+
+/// Writes what admission decided about claimed runs.
+pub fn settle(draft: &mut Draft, settlements: &[Settlement]) -> Vec<RunWritten> {
+    let mut starts = vec![];
+    let mut is_stale = vec![];
+    for settlement in settlements {
+        let held = draft
+            .world
+            .runs
+            .get(&settlement.run)
+            .filter(|run| run.epoch() == settlement.epoch && matches!(run.state, RunState::Claimed { .. }));
+        let Some(run) = held.cloned().filter(|run| !starts.contains(&run.id)) else {
+            is_stale.push(true);
+            continue;
+        };
+        let event = match settlement.decision {
+            Decision::Start => {
+                starts.push(run.id);
+                is_stale.push(false);
+                continue;
+            }
+            Decision::Skip(reason) => RunEvent::Skipped(reason),
+            Decision::HandBack { due_at, parks } => RunEvent::HandedBack { due_at, parks },
+            Decision::Wait { on, wait_until } => RunEvent::Waits { on, wait_until },
+        };
+        is_stale.push(draft.run_event(&run, event).is_err());
+    }
+    if !starts.is_empty() {
+        draft.add(Body::RunsStarted { runs: starts }).expect("each of them is claimed");
+    }
+    let answer = |(settlement, is_stale): (&Settlement, bool)| {
+        if is_stale { RunWritten::Stale } else { draft.state(settlement.run) }
+    };
+    settlements.iter().zip(is_stale).map(answer).collect()
+}
+
+/// Writes how attempts ended.
+pub fn finish(draft: &mut Draft, reports: Vec<AttemptReport>) -> Vec<RunWritten> {
+    reports.into_iter().map(|report| finish_one(draft, report)).collect()
+}
+
+fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
+    let AttemptReport { run: id, epoch, event, report } = report;
+    let Some(run) = draft.world.runs.get(&id).cloned() else { return RunWritten::Stale };
+    if let Some(end) = run.last_end.filter(|end| end.epoch == epoch) {
+        let is_same = end.digest == Attempt::digest(&event, &report);
+        return if is_same { RunWritten::Done(end.state) } else { RunWritten::Stale };
+    }
+    if run.epoch() != epoch {
+        return RunWritten::Stale;
+    }
+    let written = match (&event, run.state) {
+        // Nothing has been tried, or it goes on later: that is no end of an attempt.
+        (RunEvent::HandedBack { .. } | RunEvent::Waits { .. }, _) | (_, RunState::Claimed { .. }) => {
+            draft.run_event(&run, event)
+        }
+        _ => end_attempt(draft, &run, event, report),
+    };
+    if written.is_ok() { draft.state(id) } else { RunWritten::Stale }
+}
+
+fn end_attempt(draft: &mut Draft, run: &Run, event: RunEvent, report: Report) -> Result<(), JournalError> {
+    match Attempt::of(run, event, report) {
+        Some(attempt) => draft.add(Body::AttemptEnded(Box::new(attempt))),
+        None => draft.run_event(run, event),
+    }
+}
+
+/// Calls a run off.
+pub fn cancel(draft: &mut Draft, id: RunId) -> Option<Cancellation> {
+    let run = draft.world.runs.get(&id)?.clone();
+    Some(match run.state {
+        RunState::Finished { outcome, .. } => Cancellation::Over(outcome),
+        RunState::Running { .. } => {
+            if !run.is_cancelling {
+                draft.run_event(&run, RunEvent::CancelAsked).expect("a run at work can be asked to stop");
+            }
+            Cancellation::Asked
+        }
+        _ => {
+            draft.run_event(&run, RunEvent::Cancelled).expect("a run that is not over can be cancelled");
+            Cancellation::Done
+        }
+    })
+}
+
+/// Adds a run that an event or a person asks for. Whether it is new.
+pub fn ask(draft: &mut Draft, run: Run) -> Result<bool, JournalError> {
+    let has_key = |other: &Run| other.schedule == run.schedule && other.key == run.key;
+    if draft.world.runs.values().any(has_key) {
+        return Ok(false);
+    }
+    draft.add(Body::RunAsked(Box::new(run)))?;
+    Ok(true)
+}
+
+/// Lets a run that waits go on.
+pub fn resume(draft: &mut Draft, id: RunId) -> RunWritten {
+    let Some(run) = draft.world.runs.get(&id).cloned() else { return RunWritten::Stale };
+    let at = draft.now;
+    match draft.run_event(&run, RunEvent::Resumed { at }) {
+        Ok(()) => draft.state(id),
+        Err(_) => RunWritten::Stale,
+    }
+}
+
+/// Runs whose time is over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Overdue {
+    /// Planned runs that are too late to be begun, by the end of their time and id; with each, whether it waits for a place.
+    pub expired: Vec<(RunId, bool)>,
+    /// Planned runs that are due and whose agent nobody has any more.
+    pub agent_gone: Vec<RunId>,
+    /// Runs that have waited long enough for something else.
+    pub waited: Vec<RunId>,
+}
+
+impl Overdue {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.expired.len() + self.agent_gone.len() + self.waited.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What has to be read for them.
+    pub fn wants(&self) -> Wants {
+        let expired = self.expired.iter().map(|(id, _)| *id);
+        Wants::runs(expired.chain(self.agent_gone.iter().copied()).chain(self.waited.iter().copied()))
+    }
+}
+
+/// Answers runs whose time is over.
+pub fn sweep(draft: &mut Draft, overdue: &Overdue) {
+    let now = draft.now;
+    for (id, waits_for_place) in &overdue.expired {
+        sweep_one(draft, *id, |run| too_late(run, *waits_for_place));
+    }
+    for id in &overdue.agent_gone {
+        sweep_one(draft, *id, |_| RunEvent::Skipped(SkipReason::AgentRemoved));
+    }
+    for id in &overdue.waited {
+        sweep_one(draft, *id, |_| RunEvent::WaitExpired { at: now });
+    }
+}
+
+fn too_late(run: &Run, waits_for_place: bool) -> RunEvent {
+    match run.terms.max_delay {
+        // It was there on its day, and only found no place.
+        MaxDelay::Day if waits_for_place => RunEvent::Kept,
+        MaxDelay::Day => RunEvent::Skipped(SkipReason::DayEnded),
+        MaxDelay::Duration(_) | MaxDelay::None => RunEvent::Skipped(SkipReason::Late),
+    }
+}
+
+fn sweep_one(draft: &mut Draft, id: RunId, event: impl Fn(&Run) -> RunEvent) {
+    let run = draft.world.runs.get(&id).cloned();
+    // One run can be overdue in two ways: the first has answered it.
+    if let Some(run) = run.filter(|run| !run.state.is_final()) {
+        draft.run_event(&run, event(&run)).expect("what is swept is planned or waits");
+    }
+}
+
+/// Takes the runs of a node away from it: it is dead, or it stops.
+pub fn take_away(draft: &mut Draft, node: NodeId, owned: &[RunId], is_lost: bool) {
+    let now = draft.now;
+    for id in owned {
+        let Some(run) = draft.world.runs.get(id).cloned() else { continue };
+        match run.state {
+            RunState::Claimed { .. } if !is_lost => {
+                let due_at = run.due_at.min(now);
+                draft.run_event(&run, RunEvent::HandedBack { due_at, parks: false }).expect("it is claimed");
+            }
+            RunState::Claimed { .. } => draft.run_event(&run, RunEvent::OwnerLost { at: now }).expect("it is claimed"),
+            RunState::Running { .. } => {
+                end_attempt(draft, &run, RunEvent::OwnerLost { at: now }, Report::default()).expect("it is at work");
+            }
+            _ => {}
+        }
+    }
+    draft.add(Body::NodeLeft { node, is_lost }).expect("a node may leave at any time");
+}
+
+/// The outage that taking the planner's lease over reveals: nobody had it between its end and now.
+pub fn outage(ended_at: Option<Timestamp>, now: Timestamp) -> Option<Outage> {
+    let from = ended_at.filter(|ended_at| *ended_at < now)?;
+    Some(Outage { from, until: now, kept: None })
+}

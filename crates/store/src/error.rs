@@ -1,0 +1,86 @@
+//! What can go wrong in a store.
+
+use punctual_core::RunId;
+use punctual_core::journal::JournalError;
+
+/// A cause, whatever it is.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The result of asking a store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// A variant for each thing that a caller can act on, and one for the rest.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// What was asked for is not there.
+    #[error("{what} {id} does not exist")]
+    NotFound {
+        /// The kind of thing.
+        what: &'static str,
+        /// Its id.
+        id: String,
+    },
+    /// The run belongs to somebody else now.
+    #[error("run {0} has moved on to a newer epoch")]
+    StaleEpoch(RunId),
+    /// The node's lease has ended and its runs have been taken away: it has to join again, as another one.
+    #[error("this node's lease has ended")]
+    LeaseEnded,
+    /// Somebody else has changed it in the meantime: read again, decide again.
+    #[error("{what} {id} has changed in the meantime")]
+    Conflict {
+        /// The kind of thing.
+        what: &'static str,
+        /// Its id.
+        id: String,
+    },
+    /// The disk is full. Nothing was written; the same call may work later.
+    #[error("the disk is full: free some space, writing goes on by itself")]
+    DiskFull,
+    /// Another server has the file.
+    #[error("{file} is in use by another Punctual server{holder}; stop it first, or use another --database")]
+    InUse {
+        /// The file.
+        file: String,
+        /// Which one, if it says so.
+        holder: String,
+    },
+    /// The file was written by a newer release.
+    #[error("the database has schema {found}, this binary knows up to {known}: use the newer binary")]
+    NewerSchema {
+        /// What the file says.
+        found: u32,
+        /// What this binary knows.
+        known: u32,
+    },
+    /// The file is not what it should be. Restore a backup.
+    #[error("the database is damaged: {what}; keep a copy of it and restore a backup with `punctual restore`")]
+    Damaged {
+        /// What is wrong.
+        what: String,
+    },
+    /// A write failed in a way that leaves unclear what is on the disk: nothing more is acknowledged, the process has to end.
+    #[error("the disk failed while {doing}; nothing more is written until a restart")]
+    Broken {
+        /// What was being done.
+        doing: &'static str,
+    },
+    /// An entry that cannot have happened.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Anything else.
+    #[error("the database failed while {doing}")]
+    Database {
+        /// What was being done.
+        doing: &'static str,
+        /// Why.
+        source: BoxError,
+    },
+}
+
+impl StoreError {
+    /// Whether the process has to end: what is on the disk is unclear, or belongs to another.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, StoreError::Broken { .. } | StoreError::Damaged { .. })
+    }
+}

@@ -1,0 +1,200 @@
+//! Claiming, settling, finishing.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::RunId;
+use punctual_core::journal::Body;
+use punctual_core::plan::{Held, Lane, Limits};
+use punctual_core::run::{Run, RunState};
+
+use super::{MemoryStore, State};
+use crate::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Wants};
+use crate::error::{Result, StoreError};
+use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, RunWritten, Settlement};
+use crate::roles::Claims;
+
+#[async_trait]
+impl Claims for MemoryStore {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        let mut state = self.state();
+        let now = request.now;
+        if state.nodes.get(&request.node).is_none_or(|node| node.lease_until < now) {
+            return Err(StoreError::LeaseEnded);
+        }
+        let overdue = state.overdue(now, &request.limits);
+        let swept = overdue.len();
+        let wants = overdue.wants();
+        let mut draft = state.draft(&wants, now);
+        change::sweep(&mut draft, &overdue);
+        state.save(draft, &wants);
+        if swept == SWEEP_MAX {
+            return Ok(Claimed { runs: vec![], swept, next_at: Some(now) });
+        }
+        let taken = state.take_runs(request);
+        let runs = taken.iter().enumerate().map(|(index, id)| state.claimed(*id, &taken[index..])).collect();
+        Ok(Claimed { runs, swept, next_at: state.next_at(request) })
+    }
+
+    async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
+        let mut state = self.state();
+        let wants = Wants::runs(settlements.iter().map(|settlement| settlement.run));
+        let mut draft = state.draft(&wants, now);
+        let answers = change::settle(&mut draft, &settlements);
+        state.save(draft, &wants);
+        Ok(answers)
+    }
+
+    async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>> {
+        let mut state = self.state();
+        let wants = Wants::runs(reports.iter().map(|report| report.run));
+        let mut draft = state.draft(&wants, now);
+        let answers = change::finish(&mut draft, reports);
+        state.save(draft, &wants);
+        Ok(answers)
+    }
+}
+
+impl State {
+    /// Runs whose time is over, at most [`SWEEP_MAX`] of them.
+    fn overdue(&self, now: Timestamp, limits: &Limits) -> Overdue {
+        let planned = || self.world.runs.values().filter(|run| run.planned_for().is_some());
+        let mut expired: Vec<(Timestamp, RunId, bool)> = planned()
+            .filter_map(|run| Some((run, run.expires_at.filter(|expires_at| *expires_at < now)?)))
+            .map(|(run, expires_at)| {
+                let lane = Lane::of(&run.terms);
+                let waits_for_place = self.world.is_blocked(run) || !limits.is_open(&lane, self.held(&lane));
+                (expires_at, run.id, waits_for_place)
+            })
+            .collect();
+        expired.sort_unstable();
+        expired.truncate(SWEEP_MAX);
+        let expired: Vec<(RunId, bool)> = expired.into_iter().map(|(_, id, waits)| (id, waits)).collect();
+
+        let is_gone = |run: &&Run| run.planned_for() <= Some(now) && self.is_agent_gone(run.terms.work.agent(), now);
+        let mut agent_gone: Vec<(Timestamp, RunId)> =
+            planned().filter(is_gone).filter_map(|run| Some((run.planned_for()?, run.id))).collect();
+        agent_gone.sort_unstable();
+        agent_gone.truncate(SWEEP_MAX - expired.len());
+        let agent_gone: Vec<RunId> = agent_gone.into_iter().map(|(_, id)| id).collect();
+
+        let waits_until = |run: &Run| match run.state {
+            RunState::Waiting { wait_until, .. } if wait_until <= now => Some((wait_until, run.id)),
+            _ => None,
+        };
+        let mut waited: Vec<(Timestamp, RunId)> = self.world.runs.values().filter_map(waits_until).collect();
+        waited.sort_unstable();
+        waited.truncate(SWEEP_MAX - expired.len() - agent_gone.len());
+        Overdue { expired, agent_gone, waited: waited.into_iter().map(|(_, id)| id).collect() }
+    }
+
+    fn is_agent_gone(&self, agent: &str, now: Timestamp) -> bool {
+        let has_it = |node: &crate::NodeRecord| now <= node.lease_until && node.agents.contains(agent);
+        let was_seen = self.agents_seen.get(agent).is_none_or(|seen_at| now <= *seen_at + AGENT_GONE_AFTER);
+        !was_seen && !self.nodes.values().any(has_it)
+    }
+
+    /// Claims runs one by one: each time the lane that comes first gives its first run.
+    fn take_runs(&mut self, request: &ClaimRequest) -> Vec<RunId> {
+        let now = request.now;
+        let mut taken: Vec<RunId> = vec![];
+        let mut taken_of: BTreeMap<Lane, usize> = BTreeMap::new();
+        let wants = |taken: &[RunId]| Wants::runs(taken.iter().copied());
+        let mut draft_world = self.clone_for_claim();
+        while taken.len() < request.limit {
+            let heads = draft_world.open_heads(request);
+            let first = heads
+                .iter()
+                .filter(|(_, (due_at, _))| *due_at <= now)
+                .min_by_key(|(lane, (due_at, _))| {
+                    let turn_at = draft_world.turns.get(*lane).copied();
+                    (lane.rank(*due_at, turn_at), taken_of.get(*lane).copied().unwrap_or(0), (*lane).clone())
+                })
+                .map(|(lane, (_, id))| (lane.clone(), *id));
+            let Some((lane, id)) = first else { break };
+            let event = punctual_core::run::RunEvent::Claimed { owner: request.node, at: now };
+            let run = draft_world.world.runs.get_mut(&id).expect("it was just found");
+            run.take(&event, now).expect("it is planned and due");
+            *taken_of.entry(lane.clone()).or_default() += 1;
+            draft_world.turns.insert(lane, now);
+            taken.push(id);
+        }
+        if taken.is_empty() {
+            return taken;
+        }
+        let wants = wants(&taken);
+        let mut draft = self.draft(&wants, now);
+        draft.add(Body::RunsClaimed { owner: request.node, runs: taken.clone() }).expect("each is planned and due");
+        self.turns = draft_world.turns;
+        self.save(draft, &wants);
+        taken
+    }
+
+    /// A copy in which claims can be tried out.
+    fn clone_for_claim(&self) -> State {
+        let mut copy = State { turns: self.turns.clone(), ..State::default() };
+        copy.world.runs = self
+            .world
+            .runs
+            .iter()
+            .filter(|(_, run)| !run.state.is_final())
+            .map(|(id, run)| (*id, run.clone()))
+            .collect();
+        copy
+    }
+
+    /// The first run of every open lane that the node can take from, due or not.
+    fn open_heads(&self, request: &ClaimRequest) -> BTreeMap<Lane, (Timestamp, RunId)> {
+        let mut heads: BTreeMap<Lane, (Timestamp, RunId)> = BTreeMap::new();
+        let held_in_all = self.world.runs.values().filter(|run| run.owner().is_some()).count();
+        if request.limits.global.is_some_and(|max| max as usize <= held_in_all) {
+            return heads;
+        }
+        for run in self.world.runs.values() {
+            let Some(due_at) = run.planned_for() else { continue };
+            if !request.agents.contains(run.terms.work.agent()) || self.world.is_blocked(run) {
+                continue;
+            }
+            let place = (due_at, run.id);
+            heads.entry(Lane::of(&run.terms)).and_modify(|head| *head = place.min(*head)).or_insert(place);
+        }
+        heads.retain(|lane, _| request.limits.is_open(lane, self.held(lane)));
+        heads
+    }
+
+    /// How many runs hold places that a lane shares.
+    fn held(&self, lane: &Lane) -> Held {
+        let mut held = Held::default();
+        for run in self.world.runs.values().filter(|run| run.owner().is_some()) {
+            let other = Lane::of(&run.terms);
+            held.agent += u32::from(other.agent == lane.agent);
+            held.project += u32::from(lane.project.is_some() && other.project == lane.project);
+            let key = |lane: &Lane| lane.concurrency.as_ref().map(|concurrency| concurrency.key.clone());
+            held.key += u32::from(key(lane).is_some() && key(&other) == key(lane));
+        }
+        held
+    }
+
+    /// A run that was just claimed; `later` are the runs that were claimed with it and do not come before it.
+    fn claimed(&self, id: RunId, later: &[RunId]) -> ClaimedRun {
+        let run = self.world.runs[&id].clone();
+        let record = run.schedule.and_then(|id| self.world.schedules.get(&id));
+        let is_other = |other: &&Run| other.schedule == run.schedule && !later.contains(&other.id);
+        let is_busy = run.schedule.is_some() && self.world.runs.values().filter(is_other).any(Run::is_active);
+        ClaimedRun { schedule: record.map(|record| record.schedule.clone()), is_busy, run }
+    }
+
+    /// When a claim would give something that it does not give now, as far as time alone can tell.
+    fn next_at(&self, request: &ClaimRequest) -> Option<Timestamp> {
+        let heads = self.open_heads(request);
+        let due = heads.values().map(|(due_at, _)| *due_at).filter(|due_at| request.now < *due_at);
+        let expires =
+            self.world.runs.values().filter(|run| run.planned_for().is_some()).filter_map(|run| run.expires_at);
+        let waits = self.world.runs.values().filter_map(|run| match run.state {
+            RunState::Waiting { wait_until, .. } => Some(wait_until),
+            _ => None,
+        });
+        due.chain(expires).chain(waits).min()
+    }
+}

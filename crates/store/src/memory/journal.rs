@@ -1,0 +1,77 @@
+//! The journal and what is read from it.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::journal::{Body, Entry, World, checksum};
+
+use super::MemoryStore;
+use crate::change::Wants;
+use crate::compare::{checkpoints, differences};
+use crate::error::Result;
+use crate::requests::{Head, HistoryFilter, HistoryItem};
+use crate::roles::{History, Journal};
+
+#[async_trait]
+impl Journal for MemoryStore {
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>> {
+        let state = self.state();
+        Ok(state.entries.iter().filter(|entry| after < entry.seq).take(limit).cloned().collect())
+    }
+
+    async fn head(&self) -> Result<Head> {
+        let state = self.state();
+        let chain = |before, entry: &Entry| {
+            let body = serde_json::to_string(&entry.body).expect("an entry is plain data");
+            checksum(before, entry.seq, entry.at, &body)
+        };
+        Ok(Head { seq: state.world.seq, checksum: state.entries.iter().fold(0, chain) })
+    }
+
+    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
+        let mut state = self.state();
+        let is_old = |ended_at: Option<Timestamp>| ended_at.is_some_and(|ended_at| ended_at < before);
+        let old = state.world.runs.values().filter(|run| is_old(run.ended_at)).map(|run| run.id);
+        let wants = Wants::runs(old);
+        if wants.runs.is_empty() {
+            return Ok(0);
+        }
+        let mut draft = state.draft(&wants, now);
+        draft.add(Body::RunsForgotten { before })?;
+        state.save(draft, &wants);
+        Ok(wants.runs.len())
+    }
+
+    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
+        let mut state = self.state();
+        let parts = checkpoints(&state.world);
+        for part in parts {
+            let entry = Entry { seq: state.world.seq + 1, at: now, body: Body::Checkpoint(Box::new(part)) };
+            state.world.apply(&entry)?;
+            state.entries.push(entry);
+        }
+        let is_start = |entry: &&Entry| matches!(&entry.body, Body::Checkpoint(checkpoint) if checkpoint.part == 1);
+        let start = state.entries.iter().filter(is_start).rfind(|entry| entry.at <= before).map(|entry| entry.seq);
+        let Some(start) = start else { return Ok(0) };
+        let count = state.entries.len();
+        state.entries.retain(|entry| start <= entry.seq);
+        Ok((count - state.entries.len()) as u64)
+    }
+
+    async fn verify(&self) -> Result<Vec<String>> {
+        let state = self.state();
+        let mut world = World::beginning_at(state.entries.first().map_or(1, |entry| entry.seq));
+        for entry in &state.entries {
+            world.apply(entry)?;
+        }
+        Ok(differences(&world, &state.world))
+    }
+}
+
+#[async_trait]
+impl History for MemoryStore {
+    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
+        let state = self.state();
+        let entries = state.entries.iter().rev().filter(|entry| filter.before.is_none_or(|before| entry.seq < before));
+        Ok(entries.filter_map(|entry| HistoryItem::of(entry, filter)).take(filter.limit).collect())
+    }
+}

@@ -1,0 +1,138 @@
+//! The model: a store in plain collections, the simplest code that is right.
+//!
+//! What the simulation runs on, and what the differential test holds the other stores against. No index, no imitation
+//! of SQL: where another store is clever, this one looks at everything.
+
+mod claims;
+mod journal;
+mod nodes;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use punctual_core::journal::{Entry, World};
+use punctual_core::plan::Lane;
+use punctual_core::{NodeId, RunId};
+
+use crate::change::{Draft, Wants};
+use crate::requests::NodeRecord;
+
+/// The model store.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    is_exclusive: bool,
+}
+
+/// Everything that the model knows.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// Schedules and runs.
+    pub world: World,
+    /// The journal, from its beginning or from a checkpoint on.
+    pub entries: Vec<Entry>,
+    /// The nodes that have a lease.
+    pub nodes: BTreeMap<NodeId, NodeRecord>,
+    /// Who plans.
+    pub planner: Option<Planner>,
+    /// When a node last said that it has the agent.
+    pub agents_seen: BTreeMap<String, Timestamp>,
+    /// When a run of the lane was last claimed, for lanes with planned runs.
+    pub turns: BTreeMap<Lane, Timestamp>,
+}
+
+/// Who plans, and until when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planner {
+    /// The node.
+    pub node: NodeId,
+    /// Until when.
+    pub until: Timestamp,
+    /// Raised whenever the lease is taken anew.
+    pub epoch: u64,
+}
+
+impl MemoryStore {
+    /// An empty store that many nodes share.
+    pub fn new() -> MemoryStore {
+        MemoryStore::default()
+    }
+
+    /// An empty store that one server has for itself, as it would have a file.
+    pub fn exclusive() -> MemoryStore {
+        MemoryStore { is_exclusive: true, ..MemoryStore::default() }
+    }
+
+    /// A look at everything.
+    pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state())
+    }
+
+    /// A panic under the lock leaves a state between two changes: each is written in one assignment at its end.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Reads what a change wants.
+    fn draft(&self, wants: &Wants, now: Timestamp) -> Draft {
+        let world = &self.world;
+        let is_wanted = |id: RunId| {
+            let run = &world.runs[&id];
+            let schedule = run.schedule;
+            wants.runs.contains(&id)
+                || schedule.is_some_and(|schedule| {
+                    wants.slots.iter().any(|(of, key)| *of == schedule && *key == run.key)
+                        || wants.planned_of == Some(schedule) && run.planned_for().is_some()
+                })
+        };
+        let runs: BTreeMap<RunId, _> = if wants.slots.is_empty() && wants.planned_of.is_none() {
+            wants.runs.iter().filter_map(|id| Some((*id, world.runs.get(id)?.clone()))).collect()
+        } else {
+            world.runs.keys().filter(|id| is_wanted(**id)).map(|id| (*id, world.runs[id].clone())).collect()
+        };
+        let mut ids = wants.schedules.clone();
+        ids.extend(runs.values().filter_map(|run| run.schedule));
+        let schedules = ids.iter().filter_map(|id| Some((*id, world.schedules.get(id)?.clone()))).collect();
+        let mut piece = World::beginning_at(1);
+        (piece.seq, piece.epoch_floor) = (world.seq, world.epoch_floor);
+        (piece.days, piece.runs, piece.schedules) = (world.days.clone(), runs, schedules);
+        Draft::new(piece, now)
+    }
+
+    /// Writes a draft back. `wants` says which rows it had: those that it has no more are gone.
+    fn save(&mut self, draft: Draft, wants: &Wants) {
+        let Draft { world: piece, entries, .. } = draft;
+        for id in &wants.schedules {
+            if !piece.schedules.contains_key(id) {
+                self.world.schedules.remove(id);
+            }
+        }
+        for id in &wants.runs {
+            if !piece.runs.contains_key(id) {
+                self.world.runs.remove(id);
+            }
+        }
+        self.world.schedules.extend(piece.schedules);
+        self.world.runs.extend(piece.runs);
+        self.world.days = piece.days;
+        self.world.seq = piece.seq;
+        self.entries.extend(entries);
+        self.tidy_lanes();
+    }
+
+    /// A lane is remembered only while it has planned runs.
+    fn tidy_lanes(&mut self) {
+        let lanes: std::collections::BTreeSet<Lane> = self
+            .world
+            .runs
+            .values()
+            .filter(|run| run.planned_for().is_some())
+            .map(|run| Lane::of(&run.terms))
+            .collect();
+        self.turns.retain(|lane, _| lanes.contains(lane));
+    }
+}

@@ -1,0 +1,145 @@
+//! Nodes, their leases, and the planner's.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::journal::Body;
+use punctual_core::plan::Outage;
+use punctual_core::{NodeId, RunId};
+
+use super::{MemoryStore, Planner, State};
+use crate::change::{self, Wants};
+use crate::error::{Result, StoreError};
+use crate::requests::{NodeRecord, PlannerLease, Renewal, Sign};
+use crate::roles::Nodes;
+
+#[async_trait]
+impl Nodes for MemoryStore {
+    fn is_exclusive(&self) -> bool {
+        self.is_exclusive
+    }
+
+    async fn join(&self, sign: &Sign) -> Result<Renewal> {
+        let mut state = self.state();
+        if self.is_exclusive {
+            let earlier: Vec<NodeId> = state.nodes.keys().copied().filter(|node| *node != sign.node).collect();
+            earlier.into_iter().for_each(|node| state.remove_node(node, sign.now, true));
+        }
+        let mut draft = state.draft(&Wants::default(), sign.now);
+        draft.add(Body::NodeJoined { node: sign.node, name: sign.name.clone() })?;
+        state.save(draft, &Wants::default());
+        let record = NodeRecord {
+            id: sign.node,
+            name: sign.name.clone(),
+            joined_at: sign.now,
+            lease_until: sign.now,
+            agents: (*sign.agents).clone(),
+        };
+        state.nodes.insert(sign.node, record);
+        Ok(state.renew(sign).expect("it has just joined"))
+    }
+
+    async fn renew(&self, sign: &Sign) -> Result<Renewal> {
+        self.state().renew(sign).ok_or(StoreError::LeaseEnded)
+    }
+
+    async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {
+        let mut state = self.state();
+        if state.nodes.contains_key(&node) {
+            state.remove_node(node, now, false);
+        }
+        // Whoever comes next plans at once; if nobody does, that is where the outage begins.
+        if let Some(planner) = &mut state.planner
+            && planner.node == node
+        {
+            planner.until = planner.until.min(now);
+        }
+        Ok(())
+    }
+
+    async fn bury(&self, now: Timestamp) -> Result<usize> {
+        let mut state = self.state();
+        let ended = state.nodes.values().filter(|node| node.lease_until < now);
+        let dead: Vec<NodeId> = ended.map(|node| node.id).collect();
+        dead.iter().for_each(|node| state.remove_node(*node, now, true));
+        Ok(dead.len())
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>> {
+        Ok(self.state().nodes.values().cloned().collect())
+    }
+
+    async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
+        let mut state = self.state();
+        let now = sign.now;
+        let until = now + sign.lease.duration();
+        let before = state.planner;
+        let ended_at = before.map(|planner| planner.until);
+        if let Some(planner) = before {
+            let is_alive = now <= planner.until && state.nodes.contains_key(&planner.node);
+            if is_alive && planner.node != sign.node {
+                return Ok(PlannerLease { is_held: false, until: planner.until, outage: None });
+            }
+            if is_alive {
+                state.planner = Some(Planner { until, ..planner });
+                return Ok(PlannerLease { is_held: true, until, outage: None });
+            }
+        }
+        let outage = change::outage(ended_at, now);
+        let epoch = before.map_or(1, |planner| planner.epoch + 1);
+        state.mark_outage(sign.node, epoch, outage, now);
+        state.planner = Some(Planner { node: sign.node, until, epoch });
+        Ok(PlannerLease { is_held: true, until, outage })
+    }
+
+    async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
+        let mut state = self.state();
+        let epoch = state.planner.map_or(0, |planner| planner.epoch);
+        state.mark_outage(node, epoch, Some(Outage { from, until: now, kept: None }), now);
+        Ok(())
+    }
+}
+
+impl State {
+    fn owned(&self, node: NodeId) -> Vec<RunId> {
+        self.world.runs.values().filter(|run| run.owner() == Some(node)).map(|run| run.id).collect()
+    }
+
+    fn remove_node(&mut self, node: NodeId, now: Timestamp, is_lost: bool) {
+        let owned = self.owned(node);
+        let wants = Wants::runs(owned.iter().copied());
+        let mut draft = self.draft(&wants, now);
+        change::take_away(&mut draft, node, &owned, is_lost);
+        self.save(draft, &wants);
+        self.nodes.remove(&node);
+    }
+
+    fn renew(&mut self, sign: &Sign) -> Option<Renewal> {
+        let lease_until = sign.now + sign.lease.duration();
+        let record = self.nodes.get_mut(&sign.node)?;
+        record.lease_until = lease_until;
+        record.agents.clone_from(&sign.agents);
+        for agent in sign.agents.iter() {
+            self.agents_seen.insert(agent.clone(), sign.now);
+        }
+        let owned = self.owned(sign.node);
+        let is_cancelling = |id: &&RunId| self.world.runs[id].is_cancelling;
+        Some(Renewal {
+            lease_until,
+            cancelling: owned.iter().filter(is_cancelling).copied().collect(),
+            owned: owned.iter().map(|id| (*id, self.world.runs[id].epoch())).collect(),
+            next_foreign_end: self
+                .nodes
+                .values()
+                .filter(|node| node.id != sign.node)
+                .map(|node| node.lease_until)
+                .min(),
+        })
+    }
+
+    fn mark_outage(&mut self, node: NodeId, epoch: u64, outage: Option<Outage>, now: Timestamp) {
+        let wants = Wants { schedules: self.world.schedules.keys().copied().collect(), ..Wants::default() };
+        let mut draft = self.draft(&wants, now);
+        draft.add(Body::PlannerTaken { node, epoch, outage }).expect("planning may be taken over at any time");
+        self.save(draft, &wants);
+    }
+}

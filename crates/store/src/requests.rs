@@ -1,0 +1,312 @@
+//! What loops ask of a store, and what they get.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use punctual_core::journal::{Attempt, PlanEntry, RunChange, ScheduleRecord, SkipEntry};
+use punctual_core::plan::{Limits, Outage};
+use punctual_core::run::{Outcome, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
+use punctual_core::schedule::{Cursor, Schedule};
+use punctual_core::{Elapsed, NodeId, RunId, ScheduleId};
+
+/// A schedule that planning has something to do for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanTask {
+    /// The schedule, and how far its planning has come.
+    pub record: ScheduleRecord,
+    /// How many of its runs are planned or claimed and have never started.
+    pub waiting: usize,
+    /// How many of its runs are not final.
+    pub live: usize,
+}
+
+/// A schedule with its runs, for a change of its plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanSubject {
+    /// The schedule and its counts.
+    pub task: PlanTask,
+    /// Its planned runs, and whatever else stands for slots that lie ahead, by due time.
+    pub runs: Vec<Run>,
+}
+
+/// A change of a schedule and of its plan, carried out whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanWrite {
+    /// What the decision was based on. If it is no longer so, the write is a conflict.
+    pub expected: Expected,
+    /// What becomes of the schedule itself.
+    pub change: ScheduleChange,
+    /// Slots that are answered without a run.
+    pub skips: Vec<SkipEntry>,
+    /// Planned runs that an outage's catch-up lets go.
+    pub let_go: Vec<RunId>,
+    /// What the plan is now; none for a schedule that is deleted.
+    pub plan: Option<PlanEntry>,
+}
+
+/// What a planning decision was based on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// There is no such schedule yet.
+    New,
+    /// The schedule as it was read.
+    At {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// Its version.
+        version: u64,
+        /// Its cursor.
+        cursor: Cursor,
+    },
+}
+
+/// What becomes of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScheduleChange {
+    /// It stays as it is.
+    None,
+    /// It is this now.
+    Put(Box<Schedule>),
+    /// It is deleted; the plan's withdrawn runs go with it.
+    Delete {
+        /// Its planned runs, which are withdrawn.
+        withdrawn: Vec<RunId>,
+    },
+}
+
+/// What became of one write of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Written {
+    /// It is done.
+    Done,
+    /// Somebody else has changed the schedule or its runs in the meantime: nothing was written.
+    Conflict,
+}
+
+/// A node asks for runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// The node.
+    pub node: NodeId,
+    /// The time.
+    pub now: Timestamp,
+    /// How many it can take.
+    pub limit: usize,
+    /// The agents that it has.
+    pub agents: Arc<BTreeSet<String>>,
+    /// How many runs may be at work.
+    pub limits: Arc<Limits>,
+}
+
+/// What a claim gives.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claimed {
+    /// The runs, in the order in which they were taken.
+    pub runs: Vec<ClaimedRun>,
+    /// How many runs were answered because their time was over.
+    pub swept: usize,
+    /// When the next run becomes ready, or the time of one is over; `None` when only a change can bring something.
+    pub next_at: Option<Timestamp>,
+}
+
+/// A run that belongs to the node now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedRun {
+    /// The run, claimed.
+    pub run: Run,
+    /// Its schedule, if it has one that still exists.
+    pub schedule: Option<Arc<Schedule>>,
+    /// Whether another run of its schedule has been claimed or is at work or waiting.
+    pub is_busy: bool,
+}
+
+/// What admission decided about a claimed run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settlement {
+    /// The run.
+    pub run: RunId,
+    /// The epoch under which it is held.
+    pub epoch: u64,
+    /// What becomes of it.
+    pub decision: Decision,
+}
+
+/// What becomes of a claimed run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Its work begins.
+    Start,
+    /// It ends without a try.
+    Skip(SkipReason),
+    /// It goes back.
+    HandBack {
+        /// When it may be claimed again.
+        due_at: Timestamp,
+        /// Whether it waits for the run of its schedule that is at work.
+        parks: bool,
+    },
+    /// It waits.
+    Wait {
+        /// For what.
+        on: WaitFor,
+        /// Until when at most.
+        wait_until: Timestamp,
+    },
+}
+
+/// What became of a write about a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunWritten {
+    /// It is done, and this is the run's state now.
+    Done(RunState),
+    /// The run is not this node's any more: nothing was written, and nothing of the work may go on.
+    Stale,
+}
+
+/// The end of an attempt, as its node reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptReport {
+    /// The run.
+    pub run: RunId,
+    /// The epoch under which it was held.
+    pub epoch: u64,
+    /// How it ended: succeeded, failed, cancelled, handed back, or put to wait.
+    pub event: RunEvent,
+    /// What it said about itself.
+    pub report: Report,
+}
+
+/// What became of a cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancellation {
+    /// The run is cancelled.
+    Done,
+    /// The run is at work: its node will stop it.
+    Asked,
+    /// The run was over already.
+    Over(Outcome),
+}
+
+/// A node says that it lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sign {
+    /// The node.
+    pub node: NodeId,
+    /// What people call it.
+    pub name: String,
+    /// The time.
+    pub now: Timestamp,
+    /// How long its lease lasts.
+    pub lease: Elapsed,
+    /// The agents that it has.
+    pub agents: Arc<BTreeSet<String>>,
+}
+
+/// What a node learns when it renews its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewal {
+    /// When its lease ends now.
+    pub lease_until: Timestamp,
+    /// The runs that are its own, with their epochs, by id.
+    pub owned: Vec<(RunId, u64)>,
+    /// Those of them that somebody has called off.
+    pub cancelling: Vec<RunId>,
+    /// The earliest end of another node's lease.
+    pub next_foreign_end: Option<Timestamp>,
+}
+
+/// A node that is alive, as far as its lease says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// The node.
+    pub id: NodeId,
+    /// What people call it.
+    pub name: String,
+    /// When it joined.
+    pub joined_at: Timestamp,
+    /// When its lease ends.
+    pub lease_until: Timestamp,
+    /// The agents that it has.
+    pub agents: BTreeSet<String>,
+}
+
+/// Who plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannerLease {
+    /// Whether it is the node that asked.
+    pub is_held: bool,
+    /// When the lease ends.
+    pub until: Timestamp,
+    /// The time in which nobody had planned, if the lease was taken just now and there was such a time.
+    pub outage: Option<Outage>,
+}
+
+/// A zone that schedules use, and the last day that has begun there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZoneDay {
+    /// The zone.
+    pub zone: String,
+    /// The last day that was written to the journal.
+    pub begun: Option<Date>,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunFilter {
+    /// Of this schedule.
+    pub schedule: Option<ScheduleId>,
+    /// Scheduled from here on.
+    pub from: Option<Timestamp>,
+    /// Scheduled before this.
+    pub until: Option<Timestamp>,
+    /// Only those that are not over.
+    pub only_live: bool,
+    /// At most so many, by scheduled time and id.
+    pub limit: usize,
+}
+
+/// Which ended attempts and other answers to list, latest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HistoryFilter {
+    /// Of this schedule.
+    pub schedule: Option<ScheduleId>,
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Written before this entry.
+    pub before: Option<u64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// One line of history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryItem {
+    /// The number of the entry.
+    pub seq: u64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// What happened.
+    pub what: HistoryWhat,
+}
+
+/// What a line of history is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HistoryWhat {
+    /// An attempt ended.
+    Attempt(Box<Attempt>),
+    /// A run ended without an attempt, or between two: skipped or cancelled.
+    RunEnded(RunChange),
+    /// Slots were skipped.
+    Skipped(SkipEntry),
+}
+
+/// The end of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// The number of the last entry; 0 before the first.
+    pub seq: u64,
+    /// Its checksum.
+    pub checksum: u64,
+}

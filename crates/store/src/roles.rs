@@ -1,0 +1,156 @@
+//! The roles of a store. A loop asks for the one that it uses, never for everything.
+//!
+//! Every method that writes is one transaction: when it returns, its effect and the journal entries that explain it are
+//! durable; when it fails, nothing of it is there. Ids and `now` are given by the caller, and every order ends with the
+//! id: the same calls give the same answers on every store.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use punctual_core::journal::Entry;
+use punctual_core::run::Run;
+use punctual_core::schedule::Schedule;
+use punctual_core::{NodeId, RunId, ScheduleId};
+
+use crate::error::Result;
+use crate::requests::{
+    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, HistoryFilter, HistoryItem, NodeRecord, PlanSubject,
+    PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, Sign, Written, ZoneDay,
+};
+
+/// Reading schedules.
+#[async_trait]
+pub trait Schedules: Send + Sync {
+    /// One schedule.
+    async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>>;
+
+    /// Schedules behind `after`, by id.
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>>;
+
+    /// How many there are.
+    async fn count_schedules(&self) -> Result<u64>;
+}
+
+/// The plan: what is written when slots are answered.
+#[async_trait]
+pub trait Plan: Send + Sync {
+    /// Schedules that planning has something to do for, earliest first: its time has come, an outage is to be made up
+    /// for, or the plan was made with other zone data.
+    async fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Result<Vec<PlanTask>>;
+
+    /// When the next schedule wants to be planned, of those that are not to be planned at once.
+    async fn next_plan_at(&self) -> Result<Option<Timestamp>>;
+
+    /// One schedule, with the runs that a change of its plan concerns: planned ones, and those of slots behind `now`.
+    async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>>;
+
+    /// Carries out planning decisions, each whole or not at all, all of them in one transaction. One answer each, in order.
+    ///
+    /// A write is a conflict, and changes nothing, if the schedule is no longer as expected, if a run that it moves,
+    /// withdraws or lets go is no longer planned, or if a slot has its run already.
+    async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>>;
+
+    /// The zones of the schedules, each with its last day that was begun, by name.
+    async fn zone_days(&self) -> Result<Vec<ZoneDay>>;
+
+    /// Notes that a day has begun in a zone. Whether it was the first to say so.
+    async fn begin_day(&self, now: Timestamp, zone: &str, date: Date) -> Result<bool>;
+}
+
+/// Runs, as people see and touch them.
+#[async_trait]
+pub trait Runs: Send + Sync {
+    /// One run.
+    async fn run(&self, id: RunId) -> Result<Option<Run>>;
+
+    /// Runs by scheduled time and id.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>>;
+
+    /// Adds a run that an event or a person asks for. Whether it is new: the same key again adds nothing.
+    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool>;
+
+    /// Calls a run off. One that is at work is asked to stop, and ends when its node reports.
+    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation>;
+
+    /// Lets a run that waits go on.
+    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten>;
+}
+
+/// Handing ready runs to nodes: the one place where nodes compete.
+#[async_trait]
+pub trait Claims: Send + Sync {
+    /// Answers the runs whose time is over, then claims up to `request.limit` ready runs, each under a new epoch.
+    ///
+    /// Runs are taken lane by lane ([`punctual_core::plan::Lane::rank`]), within a lane by due time and id, and never
+    /// beyond a limit. When this returns, the claims are durable and no other node holds these runs.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed>;
+
+    /// Writes what admission decided about claimed runs. One answer each, in order.
+    async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>>;
+
+    /// Writes how attempts ended. One answer each, in order.
+    ///
+    /// The same report of the same epoch again gets the same answer and changes nothing; another one is stale.
+    async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>>;
+}
+
+/// Nodes and their leases.
+#[async_trait]
+pub trait Nodes: Send + Sync {
+    /// Whether only one server can have this store open, so that a new one proves every earlier one dead.
+    fn is_exclusive(&self) -> bool;
+
+    /// A node comes to life, with a lease. On an exclusive store, the runs of all earlier ones are lost to them at once.
+    async fn join(&self, sign: &Sign) -> Result<Renewal>;
+
+    /// Renews a node's lease. [`crate::StoreError::LeaseEnded`] if it has been taken for dead.
+    async fn renew(&self, sign: &Sign) -> Result<Renewal>;
+
+    /// A node stops: the runs that it has not begun go back at once, those at work are lost to it.
+    async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()>;
+
+    /// Takes the runs of nodes whose lease has ended away from them. How many nodes that were.
+    async fn bury(&self, now: Timestamp) -> Result<usize>;
+
+    /// The nodes that are alive as far as their leases say, by id.
+    async fn nodes(&self) -> Result<Vec<NodeRecord>>;
+
+    /// Takes or renews the planner's lease, if it is free or the node's own.
+    ///
+    /// Taking it after it had ended marks every schedule with the outage, in the same transaction.
+    async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease>;
+
+    /// Marks every schedule with an outage that no lease shows: the clock has jumped, or the machine slept.
+    async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()>;
+}
+
+/// What happened, in order.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Entries behind a number, in order.
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>>;
+
+    /// The last entry.
+    async fn head(&self) -> Result<Head>;
+
+    /// Lets go of final runs that ended before an instant. How many.
+    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize>;
+
+    /// Writes a checkpoint, and lets go of entries before it that are older than an instant, up to an earlier checkpoint.
+    /// How many entries went.
+    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64>;
+
+    /// Folds the journal and compares it with the rows: every difference, in words.
+    async fn verify(&self) -> Result<Vec<String>>;
+}
+
+/// What became of runs and slots, for people.
+#[async_trait]
+pub trait History: Send + Sync {
+    /// Ended attempts and other answers, latest first.
+    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>>;
+}
+
+/// All roles at once: what a node is built with, and what a loop never asks for.
+pub trait Store: Schedules + Plan + Runs + Claims + Nodes + Journal + History {}
+impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History> Store for T {}

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, PlanEntry, RunChange, ScheduleRecord, SkipEntry};
 use punctual_core::plan::{Limits, Outage};
 use punctual_core::run::{Outcome, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::{Elapsed, NodeId, RunId, ScheduleId};
+
+/// The finest time that stores tell apart: every time that they are given is a whole number of these.
+pub const MOMENT: SignedDuration = SignedDuration::from_micros(1);
 
 /// A schedule that planning has something to do for.
 #[derive(Debug, Clone, PartialEq, Eq)]

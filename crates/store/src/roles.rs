@@ -2,7 +2,7 @@
 //!
 //! Every method that writes is one transaction: when it returns, its effect and the journal entries that explain it are
 //! durable; when it fails, nothing of it is there. Ids and `now` are given by the caller, and every order ends with the
-//! id: the same calls give the same answers on every store.
+//! id: the same calls give the same answers on every store. Times are whole microseconds ([`crate::MOMENT`]).
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -38,7 +38,8 @@ pub trait Plan: Send + Sync {
     /// for, or the plan was made with other zone data.
     async fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Result<Vec<PlanTask>>;
 
-    /// When the next schedule wants to be planned, of those that are not to be planned at once.
+    /// The earliest time at which a schedule wants to be planned; it may have come already. What is to be planned for
+    /// another reason than its time, an outage or other zone data, is not counted.
     async fn next_plan_at(&self) -> Result<Option<Timestamp>>;
 
     /// One schedule, with the runs that a change of its plan concerns: planned ones, and those of slots behind `now`.

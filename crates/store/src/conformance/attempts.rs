@@ -123,7 +123,7 @@ fn rests(bench: &mut Bench, retry: &Value, retry_after: Option<Elapsed>) -> Vec<
             RunState::Planned { due_at, tally, .. } => {
                 assert_eq!(tally.attempt, attempt, "not counted at the failure");
                 rests.push(due_at.duration_since(bench.now).as_secs());
-                bench.now = due_at - jiff::SignedDuration::from_nanos(1);
+                bench.now = due_at - crate::MOMENT;
                 assert!(bench.claim(node, ALL).is_empty(), "it rests");
                 bench.now = due_at;
             }

@@ -46,11 +46,11 @@ pub fn every_claim_has_a_new_epoch_and_counts_an_attempt_that_a_hand_back_return
 
 pub fn nothing_is_claimed_before_it_is_due(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
-    let runs = bench.plan(schedule, &["09:00:00.000000001", "10:00:00"]);
+    let runs = bench.plan(schedule, &["09:00:00.000001", "10:00:00"]);
     let node = bench.join("a");
     let claimed = bench.changes_nothing("a claim too early", |bench| bench.claimed(node, ALL));
-    assert_eq!((claimed.runs.len(), claimed.next_at), (0, Some(at("09:00:00.000000001"))));
-    bench.go("09:00:00.000000001");
+    assert_eq!((claimed.runs.len(), claimed.next_at), (0, Some(at("09:00:00.000001"))));
+    bench.go("09:00:00.000001");
     let claimed = bench.claimed(node, ALL);
     assert_eq!((claimed.runs.len(), claimed.next_at), (1, Some(at("10:00:00"))));
     bench.go("10:00:00");
@@ -92,7 +92,7 @@ pub fn a_node_without_a_lease_gets_nothing(bench: &mut Bench) {
     assert!(refused(bench, NodeId(Uuid::nil())));
     bench.pass(30);
     assert_eq!(bench.ask_for(node, 0, &agents()).unwrap().runs.len(), 0, "a lease holds to its last instant");
-    bench.now += jiff::SignedDuration::from_nanos(1);
+    bench.now += crate::MOMENT;
     assert!(refused(bench, node));
     // Nobody has taken it for dead: it may go on.
     assert!(bench.renew(node).is_ok());
@@ -107,4 +107,27 @@ pub fn a_claim_brings_the_schedule_as_it_is(bench: &mut Bench) {
     let claimed = bench.claimed(node, ALL).runs.pop().expect("it is due");
     assert_eq!(claimed.schedule.as_deref(), Some(&bench.schedule(schedule)));
     assert_eq!(claimed.run.version, 2);
+}
+
+pub fn a_claim_tells_when_to_come_again(bench: &mut Bench) {
+    let node = bench.join("a");
+    assert_eq!(bench.claimed(node, ALL).next_at, None);
+    let schedule = bench.add(json!({"policy": {"max_delay": {"duration": "5m"}}}));
+    bench.plan(schedule, &["10:00:00"]);
+    assert_eq!(bench.claimed(node, ALL).next_at, Some(at("10:00:00")));
+    // A run that nobody may take yet can still come to its end.
+    bench.limits.agents.insert("reporter".to_owned(), 0);
+    bench.go("10:00:00");
+    let mut next_at = bench.claimed(node, ALL).next_at.expect("the run expires");
+    assert!(at("10:05:00") < next_at && next_at < at("10:05:01"), "{next_at}");
+    bench.now = next_at;
+    let claimed = bench.claimed(node, ALL);
+    assert_eq!((claimed.swept, claimed.next_at), (1, None), "coming then is enough");
+    bench.limits.agents.clear();
+    let schedule = bench.add(json!({}));
+    bench.plan(schedule, &["10:00:00"]);
+    let run = bench.claim_one(node);
+    bench.settle(&run, Decision::Wait { on: punctual_core::run::WaitFor::Child, wait_until: at("11:00:00") });
+    next_at = bench.claimed(node, ALL).next_at.expect("the wait ends");
+    assert_eq!(next_at, at("11:00:00"));
 }

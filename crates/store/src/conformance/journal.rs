@@ -90,7 +90,7 @@ pub fn pruning_keeps_what_the_rows_need(bench: &mut Bench) {
     let before = (bench.all_runs(), bench.seq());
     bench.pass(60);
     let first = bench.now;
-    assert_eq!(prune(bench, first - jiff::SignedDuration::from_nanos(1)), 0, "there is no checkpoint as old as that");
+    assert_eq!(prune(bench, first - crate::MOMENT), 0, "there is no checkpoint as old as that");
     assert_eq!(bench.entries()[0].seq, 1);
     story(bench);
     let seq = bench.seq();

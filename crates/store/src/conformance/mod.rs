@@ -95,6 +95,7 @@ macro_rules! __conformance_suite {
                 a_node_gets_runs_of_its_own_agents_only,
                 a_node_without_a_lease_gets_nothing,
                 a_claim_brings_the_schedule_as_it_is,
+                a_claim_tells_when_to_come_again,
             }
             lanes {
                 the_lane_that_waits_longest_goes_first,

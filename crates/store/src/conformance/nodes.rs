@@ -1,7 +1,6 @@
 //! Claims about the role [`crate::Nodes`]: leases, and what becomes of the runs of a node that is gone.
 #![expect(missing_docs, reason = "the names are the claims")]
 
-use jiff::SignedDuration;
 use punctual_core::NodeId;
 use punctual_core::run::{FailureCode, Outcome, RunEvent, RunState, WaitFor};
 use serde_json::json;
@@ -9,9 +8,7 @@ use uuid::Uuid;
 
 use super::bench::{ALL, Bench, at};
 use super::block_on;
-use crate::{Decision, RunWritten, StoreError};
-
-const MOMENT: SignedDuration = SignedDuration::from_nanos(1);
+use crate::{Decision, MOMENT, RunWritten, StoreError};
 
 pub fn a_node_lives_by_its_lease(bench: &mut Bench) {
     let seq = bench.seq();

@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use super::bench::{ALL, Bench, at, failed};
 use super::block_on;
 use crate::change::SWEEP_MAX;
-use crate::{Decision, RunWritten, Sign};
-
-const MOMENT: SignedDuration = SignedDuration::from_nanos(1);
+use crate::{Decision, MOMENT, RunWritten, Sign};
 
 fn skipped(bench: &Bench, run: RunId) -> Option<SkipReason> {
     match bench.run(run).state {

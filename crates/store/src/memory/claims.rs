@@ -12,7 +12,7 @@ use punctual_core::run::{Run, RunState};
 use super::{MemoryStore, State};
 use crate::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, RunWritten, Settlement};
+use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, MOMENT, RunWritten, Settlement};
 use crate::roles::Claims;
 
 #[async_trait]
@@ -189,8 +189,9 @@ impl State {
     fn next_at(&self, request: &ClaimRequest) -> Option<Timestamp> {
         let heads = self.open_heads(request);
         let due = heads.values().map(|(due_at, _)| *due_at).filter(|due_at| request.now < *due_at);
-        let expires =
-            self.world.runs.values().filter(|run| run.planned_for().is_some()).filter_map(|run| run.expires_at);
+        // At its last instant a run may still begin: its time is over a moment later.
+        let planned = self.world.runs.values().filter(|run| run.planned_for().is_some());
+        let expires = planned.filter_map(|run| run.expires_at?.checked_add(MOMENT).ok());
         let waits = self.world.runs.values().filter_map(|run| match run.state {
             RunState::Waiting { wait_until, .. } => Some(wait_until),
             _ => None,

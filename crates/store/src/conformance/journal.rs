@@ -2,7 +2,7 @@
 #![expect(missing_docs, reason = "the names are the claims")]
 
 use jiff::Timestamp;
-use punctual_core::journal::{Body, World};
+use punctual_core::journal::{Body, Entry, World, checksum};
 use punctual_core::run::{RunEvent, WaitFor};
 use serde_json::json;
 
@@ -53,6 +53,19 @@ pub fn entries_are_numbered_without_gaps_in_the_order_of_writes(bench: &mut Benc
     assert_eq!(part(3, 4), entries[3..7]);
     assert_eq!(part(entries.len() as u64, ALL), []);
     assert_eq!(part(u64::MAX, ALL), []);
+}
+
+pub fn the_head_is_the_checksum_over_all_entries(bench: &mut Bench) {
+    story(bench);
+    let chain = |before, entry: &Entry| {
+        checksum(before, entry.seq, entry.at, &serde_json::to_string(&entry.body).expect("an entry is plain data"))
+    };
+    assert_eq!(head(bench).checksum, bench.entries().iter().fold(0, chain));
+    let before = head(bench);
+    bench.pass(60);
+    assert_eq!(prune(bench, bench.now), before.seq);
+    // What went is still in the sum.
+    assert_eq!(head(bench).checksum, bench.entries().iter().fold(before.checksum, chain));
 }
 
 pub fn the_rows_are_what_the_journal_folds_to(bench: &mut Bench) {

@@ -177,6 +177,7 @@ macro_rules! __conformance_suite {
             }
             journal {
                 entries_are_numbered_without_gaps_in_the_order_of_writes,
+                the_head_is_the_checksum_over_all_entries,
                 the_rows_are_what_the_journal_folds_to,
                 runs_that_ended_long_ago_are_forgotten,
                 pruning_keeps_what_the_rows_need,

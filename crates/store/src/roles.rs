@@ -84,6 +84,7 @@ pub trait Claims: Send + Sync {
     ///
     /// Runs are taken lane by lane ([`punctual_core::plan::Lane::rank`]), within a lane by due time and id, and never
     /// beyond a limit. When this returns, the claims are durable and no other node holds these runs.
+    /// [`crate::StoreError::LeaseEnded`] if the node's lease has ended, taken for dead or not: it has to renew it first.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed>;
 
     /// Writes what admission decided about claimed runs. One answer each, in order.
@@ -116,9 +117,11 @@ pub trait Nodes: Send + Sync {
     /// The nodes that are alive as far as their leases say, by id.
     async fn nodes(&self) -> Result<Vec<NodeRecord>>;
 
-    /// Takes or renews the planner's lease, if it is free or the node's own.
+    /// Takes or renews the planner's lease, if it is free or the node's own. It is free when it has ended, and when its
+    /// holder is gone.
     ///
     /// Taking it after it had ended marks every schedule with the outage, in the same transaction.
+    /// [`crate::StoreError::LeaseEnded`] if the node's own lease has ended.
     async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease>;
 
     /// Marks every schedule with an outage that no lease shows: the clock has jumped, or the machine slept.

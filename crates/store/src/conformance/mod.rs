@@ -173,6 +173,7 @@ macro_rules! __conformance_suite {
                 an_edit_does_not_make_up_for_an_outage,
                 a_planner_that_leaves_hands_over_without_an_outage,
                 a_planner_that_is_buried_is_followed_at_once,
+                who_has_no_lease_does_not_plan,
                 an_outage_that_no_lease_shows_can_be_noted,
             }
             journal {

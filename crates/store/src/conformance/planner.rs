@@ -6,10 +6,11 @@ use punctual_core::journal::Body;
 use punctual_core::plan::{Kept, Outage};
 use punctual_core::{NodeId, ScheduleId};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::bench::{Bench, at};
 use super::block_on;
-use crate::{PlannerLease, Written};
+use crate::{PlannerLease, StoreError, Written};
 
 /// Takes the planner's lease, as a node does that lives.
 fn take(bench: &Bench, node: NodeId) -> PlannerLease {
@@ -136,6 +137,21 @@ pub fn a_planner_that_is_buried_is_followed_at_once(bench: &mut Bench) {
     let two = bench.join("b");
     let lease = take(bench, two);
     assert_eq!((lease.is_held, lease.outage), (true, None), "the lease had not ended: nothing was missed");
+}
+
+pub fn who_has_no_lease_does_not_plan(bench: &mut Bench) {
+    bench.add(json!({}));
+    let node = bench.join("a");
+    let refused = |bench: &mut Bench, node| {
+        let sign = bench.sign(node, "stranger");
+        let taken = bench.changes_nothing("a stranger's plan", |bench| block_on(bench.store.take_planner(&sign)));
+        matches!(taken, Err(StoreError::LeaseEnded))
+    };
+    assert!(refused(bench, NodeId(Uuid::nil())));
+    bench.pass(31);
+    assert!(refused(bench, node), "its lease has ended");
+    block_on(bench.store.bury(bench.now)).unwrap();
+    assert!(refused(bench, node), "it was taken for dead");
 }
 
 pub fn an_outage_that_no_lease_shows_can_be_noted(bench: &mut Bench) {

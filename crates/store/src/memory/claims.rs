@@ -20,7 +20,7 @@ impl Claims for MemoryStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let mut state = self.state();
         let now = request.now;
-        if state.nodes.get(&request.node).is_none_or(|node| node.lease_until < now) {
+        if !state.has_lease(request.node, now) {
             return Err(StoreError::LeaseEnded);
         }
         let overdue = state.overdue(now, &request.limits);

@@ -99,6 +99,11 @@ pub fn a_run_that_waits_for_its_key_outlives_its_day(bench: &mut Bench) {
     check_kept(bench, json!({"policy": {"max_delay": "day", "concurrency": {"key": "k", "max": 1}}}));
 }
 
+pub fn a_run_that_waits_for_the_limit_over_all_outlives_its_day(bench: &mut Bench) {
+    bench.limits.global = Some(1);
+    check_kept(bench, json!({"policy": {"max_delay": "day"}}));
+}
+
 pub fn what_has_been_looked_at_is_never_too_late(bench: &mut Bench) {
     let node = bench.join("a");
     // In retry, back from a wait, lost, and parked on its day.

@@ -175,7 +175,7 @@ pub struct AttemptReport {
     pub run: RunId,
     /// The epoch under which it was held.
     pub epoch: u64,
-    /// How it ended: succeeded, failed, cancelled, handed back, or put to wait.
+    /// How it ended: succeeded, failed, cancelled, handed back, or put to wait. Anything else is stale.
     pub event: RunEvent,
     /// What it said about itself.
     pub report: Report,
@@ -297,7 +297,7 @@ pub struct HistoryItem {
 /// What a line of history is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryWhat {
-    /// An attempt ended.
+    /// An attempt ended: by its own report, because its node was lost, or because what it waited for did not come.
     Attempt(Box<Attempt>),
     /// A run ended without an attempt, or between two: skipped or cancelled.
     RunEnded(RunChange),

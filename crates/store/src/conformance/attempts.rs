@@ -1,9 +1,10 @@
 //! Claims about [`crate::Claims::settle`] and [`crate::Claims::finish`]: writes under an epoch, and what attempts add up to.
 #![expect(missing_docs, reason = "the names are the claims")]
 
-use punctual_core::Elapsed;
 use punctual_core::run::{FailureCode, Outcome, RunEvent, RunState, SkipReason, WaitFor};
+use punctual_core::{Elapsed, RunId};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::bench::{ALL, Bench, at, failed, said};
 use super::block_on;
@@ -36,6 +37,45 @@ pub fn admission_is_written_as_it_decided(bench: &mut Bench) {
     assert_eq!(bench.run(claimed[2].id).planned_for(), Some(later));
     let starts = bench.kinds_since(seq).into_iter().filter(|kind| *kind == "runs_started").count();
     assert_eq!(starts, 1, "what starts together is one entry");
+}
+
+pub fn a_stale_epoch_changes_nothing_and_is_told(bench: &mut Bench) {
+    let id = bench.due_run(json!({}));
+    let node = bench.join("a");
+    let first = bench.claim_one(node);
+    bench.settle(&first, Decision::HandBack { due_at: bench.now, parks: false });
+    let ahead = RunEvent::Waits { on: WaitFor::Callback, wait_until: at("11:00:00") };
+    let decisions = [
+        Decision::Start,
+        Decision::Skip(SkipReason::Late),
+        Decision::HandBack { due_at: bench.now, parks: true },
+        Decision::Wait { on: WaitFor::Approval, wait_until: at("11:00:00") },
+    ];
+    let events = [RunEvent::Succeeded, failed(bench.now), RunEvent::Cancelled, ahead];
+    let check = |bench: &mut Bench, what: &str, epoch| {
+        for decision in decisions {
+            let settlement = vec![Settlement { run: id, epoch, decision }];
+            let settle = |bench: &mut Bench| block_on(bench.store.settle(bench.now, settlement)).unwrap();
+            let written = bench.changes_nothing(what, settle);
+            assert_eq!(written, [RunWritten::Stale], "{what}: {decision:?}");
+        }
+        for event in events {
+            let report = AttemptReport { run: id, epoch, event, report: said("too late") };
+            let written =
+                bench.changes_nothing(what, |bench| block_on(bench.store.finish(bench.now, vec![report])).unwrap());
+            assert_eq!(written, [RunWritten::Stale], "{what}: {event:?}");
+        }
+    };
+    check(bench, "a run that was handed back", 1);
+    let second = bench.claim_one(node);
+    check(bench, "an older epoch than the claim's", 1);
+    check(bench, "an epoch that is yet to come", 3);
+    bench.settle(&second, Decision::Start);
+    check(bench, "an older epoch than the one at work", 1);
+    bench.finish(&second, RunEvent::Succeeded);
+    check(bench, "an older epoch than the last", 1);
+    let missing = AttemptReport { run: RunId(Uuid::nil()), epoch: 1, event: RunEvent::Succeeded, report: said("") };
+    assert_eq!(block_on(bench.store.finish(bench.now, vec![missing])).unwrap(), [RunWritten::Stale]);
 }
 
 pub fn a_run_is_settled_once(bench: &mut Bench) {
@@ -106,6 +146,54 @@ pub fn a_batch_of_reports_is_answered_one_by_one(bench: &mut Bench) {
     let cancelled = RunWritten::Done(bench.run(claimed[1].id).state);
     assert_eq!(written, [succeeded, RunWritten::Stale, cancelled, succeeded]);
     assert_eq!([bench.state(claimed[0].id), bench.state(claimed[1].id)], ["succeeded", "cancelled"]);
+}
+
+pub fn a_node_reports_ends_and_nothing_else(bench: &mut Bench) {
+    let id = bench.due_run(json!({}));
+    let node = bench.join("a");
+    let now = bench.now;
+    let not_ends = [
+        RunEvent::Claimed { owner: node, at: now },
+        RunEvent::Started,
+        RunEvent::Resumed { at: now },
+        RunEvent::WaitExpired { at: now },
+        RunEvent::OwnerLost { at: now },
+        RunEvent::CancelAsked,
+        RunEvent::Kept,
+    ];
+    let check = |bench: &mut Bench, epoch| {
+        for event in not_ends {
+            let report = AttemptReport { run: id, epoch, event, report: said("") };
+            let finish = |bench: &mut Bench| block_on(bench.store.finish(bench.now, vec![report])).unwrap();
+            let written = bench.changes_nothing("no end", finish);
+            assert_eq!(written, [RunWritten::Stale], "{event:?} of a run that is {}", bench.state(id));
+        }
+    };
+    check(bench, 0);
+    let claimed = bench.claim_one(node);
+    check(bench, 1);
+    bench.settle(&claimed, Decision::Start);
+    check(bench, 1);
+    bench.finish(&claimed, RunEvent::Waits { on: WaitFor::Callback, wait_until: at("11:00:00") });
+    check(bench, 1);
+    assert!(matches!(bench.finish(&claimed, RunEvent::Succeeded), RunWritten::Done(_)));
+}
+
+pub fn what_a_node_has_not_begun_it_may_give_back_or_call_off(bench: &mut Bench) {
+    let node = bench.join("a");
+    let id = bench.due_run(json!({}));
+    let claimed = bench.claim_one(node);
+    let back = RunEvent::HandedBack { due_at: at("10:00:00"), parks: false };
+    assert!(matches!(bench.finish(&claimed, back), RunWritten::Done(RunState::Planned { .. })));
+    assert_eq!(bench.run(id).state.tally().attempt, 0);
+    assert_eq!(bench.finish(&claimed, RunEvent::Cancelled), RunWritten::Stale, "it is nobody's now");
+    bench.go("10:00:00");
+    let claimed = bench.claim_one(node);
+    assert!(matches!(bench.finish(&claimed, RunEvent::Cancelled), RunWritten::Done(_)));
+    assert_eq!(bench.state(id), "cancelled");
+    bench.due_run(json!({}));
+    let running = bench.start_one(node);
+    assert_eq!(bench.finish(&running, back), RunWritten::Stale, "what has begun is not given back");
 }
 
 /// Fails a run as often as it is tried. The rests in seconds, and whether it failed for good after that.

@@ -2,7 +2,7 @@
 #![expect(missing_docs, reason = "the names are the claims")]
 
 use punctual_core::journal::SkipEntry;
-use punctual_core::run::{RunEvent, SkipReason};
+use punctual_core::run::{FailureCode, Outcome, RunEvent, SkipReason, WaitFor};
 use punctual_core::{RunId, ScheduleId};
 use serde_json::json;
 
@@ -76,6 +76,57 @@ pub fn skipped_slots_are_told(bench: &mut Bench) {
     let items = history(bench, HistoryFilter { schedule: Some(schedule), ..HistoryFilter::default() });
     let [HistoryItem { what: HistoryWhat::Skipped(told), .. }] = &items[..] else { panic!("{items:?}") };
     assert_eq!(*told, skip(schedule));
+}
+
+pub fn every_end_of_a_run_is_told(bench: &mut Bench) {
+    let once = json!({"policy": {"retry": {"max_attempts": 1}}});
+    let until = at("09:10:00");
+    let end = |bench: &mut Bench, what: &str| {
+        let node = bench.join("a");
+        let id = bench.due_run(once.clone());
+        let run = bench.claim_one(node);
+        match what {
+            "lost before it began" | "lost at work" => {
+                if what == "lost at work" {
+                    bench.settle(&run, Decision::Start);
+                }
+                bench.pass(31);
+                block_on(bench.store.bury(bench.now)).unwrap();
+            }
+            "called back" => {
+                bench.settle(&run, Decision::Start);
+                bench.finish(&run, RunEvent::Waits { on: WaitFor::Callback, wait_until: until });
+                bench.report(&run, RunEvent::Succeeded, said("from afar"));
+            }
+            "never approved" => {
+                bench.settle(&run, Decision::Wait { on: WaitFor::Approval, wait_until: bench.now });
+                bench.claim(node, ALL);
+            }
+            _ => {
+                bench.settle(&run, Decision::Start);
+                bench.finish(&run, RunEvent::Waits { on: WaitFor::Callback, wait_until: bench.now });
+                bench.claim(node, ALL);
+            }
+        }
+        id
+    };
+    for (what, outcome) in [
+        ("lost before it began", Outcome::Failed(FailureCode::OwnerLost)),
+        ("lost at work", Outcome::Failed(FailureCode::OwnerLost)),
+        ("called back", Outcome::Succeeded),
+        ("never approved", Outcome::Cancelled),
+        ("never called back", Outcome::Failed(FailureCode::WaitExpired)),
+    ] {
+        let id = end(bench, what);
+        let state = bench.run(id).state;
+        assert!(matches!(state, punctual_core::run::RunState::Finished { outcome: found, .. } if found == outcome));
+        let items = of_run(bench, id);
+        assert_eq!(items.len(), 1, "a run that was {what}");
+        if what == "called back" {
+            let HistoryWhat::Attempt(attempt) = &items[0].what else { panic!("{items:?}") };
+            assert_eq!(attempt.report, said("from afar"), "what was reported is kept");
+        }
+    }
 }
 
 pub fn history_is_filtered_and_paged_latest_first(bench: &mut Bench) {

@@ -130,10 +130,13 @@ macro_rules! __conformance_suite {
             }
             attempts {
                 admission_is_written_as_it_decided,
+                a_stale_epoch_changes_nothing_and_is_told,
                 a_run_is_settled_once,
                 the_same_report_twice_is_one_report,
                 the_same_report_gets_the_same_answer_when_the_run_has_gone_on,
                 a_batch_of_reports_is_answered_one_by_one,
+                a_node_reports_ends_and_nothing_else,
+                what_a_node_has_not_begun_it_may_give_back_or_call_off,
                 every_face_counts_tries_the_same_way,
                 a_final_error_ends_a_run_at_once,
             }
@@ -191,6 +194,7 @@ macro_rules! __conformance_suite {
                 an_ended_attempt_is_told_with_what_it_said,
                 what_ends_without_an_attempt_is_told_too,
                 skipped_slots_are_told,
+                every_end_of_a_run_is_told,
                 history_is_filtered_and_paged_latest_first,
             }
         }

@@ -118,7 +118,17 @@ pub fn plan(draft: &mut Draft, write: PlanWrite) -> Written {
 }
 
 fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
-    let found = world.schedules.get(&write.schedule()).map(|record| &record.schedule);
+    let id = write.schedule();
+    // What was checked for one schedule is written for that one.
+    let is_its_own = match &write.change {
+        ScheduleChange::Put(schedule) => schedule.id == id,
+        ScheduleChange::None | ScheduleChange::Delete { .. } => true,
+    };
+    let is_planned = write.plan.as_ref().is_none_or(|plan| plan.schedule == id);
+    if !is_its_own || !is_planned || write.skips.iter().any(|skip| skip.schedule != id) {
+        return false;
+    }
+    let found = world.schedules.get(&id).map(|record| &record.schedule);
     match (&write.expected, found) {
         (Expected::New, found) => found.is_none(),
         (Expected::At { version, cursor, .. }, Some(found)) => found.version == *version && found.cursor == *cursor,
@@ -136,6 +146,9 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
     }
     for run in write.let_go {
         let run = draft.world.runs.get(&run).ok_or(JournalError::UnknownRun(run))?.clone();
+        if run.schedule != Some(id) {
+            return Err(JournalError::NotIts(run.id));
+        }
         if run.planned_for().is_none() {
             return Err(JournalError::NotPlanned(run.id));
         }

@@ -48,7 +48,11 @@ pub trait Plan: Send + Sync {
     /// Carries out planning decisions, each whole or not at all, all of them in one transaction. One answer each, in order.
     ///
     /// A write is a conflict, and changes nothing, if the schedule is no longer as expected, if a run that it moves,
-    /// withdraws or lets go is no longer planned, or if a slot has its run already.
+    /// withdraws or lets go is no longer planned or not the schedule's, or if a slot has its run already. A later write
+    /// sees what the earlier ones have done.
+    ///
+    /// An edit gives its terms to the runs of slots that nobody has touched. A schedule that is deleted leaves behind
+    /// what it does not withdraw: such runs are carried out under their own terms, retries and requests included.
     async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>>;
 
     /// The zones of the schedules, each with its last day that was begun, by name.

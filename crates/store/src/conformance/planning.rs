@@ -28,6 +28,8 @@ pub fn a_conflict_changes_nothing(bench: &mut Bench) {
     let node = bench.join("a");
     let runs = bench.plan(schedule, &["09:00:00", "10:00:00"]);
     bench.start_one(node);
+    let other = bench.add(json!({}));
+    let others = bench.plan(other, &["12:00:00"])[0];
     let fresh = bench.write_for(schedule);
     let plan = fresh.plan.clone().expect("it has a plan");
     let as_it_is = bench.schedule(schedule);
@@ -67,6 +69,20 @@ pub fn a_conflict_changes_nothing(bench: &mut Bench) {
         ("a run that is gone withdrawn", with_plan(&|plan| plan.withdrawn = vec![punctual_core::RunId(Uuid::max())])),
         ("a run at work let go", PlanWrite { let_go: vec![runs[1], runs[0]], ..new_run.clone() }),
         ("a run that is gone let go", PlanWrite { let_go: vec![punctual_core::RunId(Uuid::max())], ..new_run.clone() }),
+        (
+            "a run withdrawn and moved",
+            with_plan(&|plan| {
+                (plan.withdrawn, plan.moved) = (vec![runs[1]], vec![moved_at(runs[1], "12:00:00")]);
+            }),
+        ),
+        ("another schedule's run withdrawn", with_plan(&|plan| plan.withdrawn = vec![others])),
+        ("another schedule's run moved", with_plan(&|plan| plan.moved = vec![moved_at(others, "12:30:00")])),
+        ("another schedule's run let go", PlanWrite { let_go: vec![others], ..new_run.clone() }),
+        ("another schedule's plan", with_plan(&|plan| plan.schedule = other)),
+        (
+            "another schedule",
+            PlanWrite { change: ScheduleChange::Put(Box::new(bench.schedule(other))), ..fresh.clone() },
+        ),
         ("a plan of another version", with_plan(&|plan| plan.version = 7)),
         (
             "deleting and withdrawing what is at work",
@@ -191,7 +207,7 @@ pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
     let mut write = bench.write_for(schedule);
     let mut moved = vec![bench.planned_run(schedule, at("09:30:00")), bench.planned_run(schedule, at("10:30:00"))];
     (moved[0].id, moved[1].id) = (runs[0], runs[1]);
-    moved[1].expires_at = Some(at("11:00:00"));
+    (moved[0].expires_at, moved[1].expires_at) = (Some(at("09:40:00")), Some(at("11:00:00")));
     write.plan.as_mut().expect("it has a plan").moved = moved;
     assert_eq!(bench.write(write), Written::Done);
     let untouched = bench.run(runs[1]);
@@ -204,6 +220,7 @@ pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
     assert_eq!(retry.scheduled_at, at("09:30:00"));
     assert_eq!(retry.planned_for(), Some(at("09:01:00")), "a retry rests as long as its policy says");
     assert_eq!(retry.state.tally().attempt, 1);
+    assert_eq!(retry.expires_at, None, "what has begun once is never too late any more");
 }
 
 pub fn what_planning_has_to_do_comes_earliest_first(bench: &mut Bench) {

@@ -95,10 +95,12 @@ impl World {
             },
             Body::RunAsked(run) => self.check_asked(run),
             Body::RunsClaimed { owner, runs } => {
+                check_once(runs.iter().copied())?;
                 let event = RunEvent::Claimed { owner: *owner, at: entry.at };
                 runs.iter().try_for_each(|run| self.check_event(*run, &event, entry.at))
             }
             Body::RunsStarted { runs } => {
+                check_once(runs.iter().copied())?;
                 runs.iter().try_for_each(|run| self.check_event(*run, &RunEvent::Started, entry.at))
             }
             Body::RunChanged(change) => {
@@ -119,9 +121,15 @@ impl World {
             let version = schedule.version;
             return Err(JournalError::OtherVersion { schedule: schedule.id, version, planned: plan.version });
         }
-        for id in plan.withdrawn.iter().chain(plan.moved.iter().map(|moved| &moved.id)) {
-            if !matches!(self.run(*id)?.state, RunState::Planned { .. }) {
-                return Err(JournalError::NotPlanned(*id));
+        let changed = || plan.withdrawn.iter().copied().chain(plan.moved.iter().map(|moved| moved.id));
+        check_once(changed())?;
+        for id in changed() {
+            let run = self.run(id)?;
+            if run.schedule != Some(plan.schedule) {
+                return Err(JournalError::NotIts(id));
+            }
+            if !matches!(run.state, RunState::Planned { .. }) {
+                return Err(JournalError::NotPlanned(id));
             }
         }
         if plan.runs.is_empty() {
@@ -245,9 +253,10 @@ impl World {
         for moved in &plan.moved {
             let run = self.runs.get_mut(&moved.id).expect("the entry has been checked");
             run.scheduled_at = moved.scheduled_at;
-            run.expires_at = moved.expires_at;
             run.follows = moved.follows;
+            // What has been on time once rests as long as its retry says, and is never too late any more.
             if run.is_untouched() {
+                run.expires_at = moved.expires_at;
                 run.due_at = moved.due_at;
                 run.state = RunState::planned(moved.due_at, run.epoch());
             }
@@ -359,4 +368,10 @@ impl World {
     fn run(&self, id: RunId) -> Result<&Run, JournalError> {
         self.runs.get(&id).ok_or(JournalError::UnknownRun(id))
     }
+}
+
+/// Whether no run stands twice in one entry: what is true of each would not be true of the second.
+fn check_once(mut ids: impl Iterator<Item = RunId>) -> Result<(), JournalError> {
+    let mut seen = BTreeSet::new();
+    ids.find(|id| !seen.insert(*id)).map_or(Ok(()), |id| Err(JournalError::NotIts(id)))
 }

@@ -19,7 +19,9 @@ mod differential {
 
 use differential::game::{Table, compare};
 use differential::label::{REACHED, SHARED};
+use punctual_store::Store;
 use punctual_store::memory::MemoryStore;
+use punctual_store::sqlite::SqliteStore;
 
 #[test]
 fn a_shared_model_keeps_every_invariant_and_the_sample_reaches_everything() {
@@ -35,4 +37,10 @@ fn an_exclusive_model_keeps_every_invariant_and_the_sample_reaches_everything() 
     let reached = compare("exclusive model", &table, 40_000);
     let missing: Vec<&&str> = REACHED.iter().filter(|label| !reached.contains_key(**label)).collect();
     assert!(missing.is_empty(), "the sample does not reach {missing:?}; it reaches {reached:#?}");
+}
+
+#[test]
+fn sqlite_is_like_the_model() {
+    let other = || Box::new(SqliteStore::in_memory().expect("a fresh database can be made")) as Box<dyn Store>;
+    compare("sqlite", &Table { model: MemoryStore::exclusive, other }, 10_000);
 }

@@ -128,7 +128,7 @@ impl Game {
         if model == other {
             return Ok(model);
         }
-        Err(format!("{:?}\n  model: {model:?}\n  other: {other:?}", step.op))
+        Err(format!("{:?}\n{}", step.op, differences(&format!("{model:#?}"), &format!("{other:#?}"))))
     }
 
     /// Compares everything that can be read, and lets both verify themselves.
@@ -158,4 +158,24 @@ impl Game {
         }
         Ok(())
     }
+}
+
+/// The first lines in which two texts differ.
+fn differences(model: &str, other: &str) -> String {
+    let (mut models, mut others) = (model.lines().peekable(), other.lines().peekable());
+    let mut count = 0;
+    while let (Some(a), Some(b)) = (models.peek(), others.peek())
+        && a == b
+    {
+        (models.next(), others.next());
+        count += 1;
+    }
+    let few = |lines: &mut dyn Iterator<Item = &str>| lines.take(12).collect::<Vec<_>>().join("\n    ");
+    let before = model.lines().take(count).collect::<Vec<_>>();
+    let before = before[count.saturating_sub(6)..].join("\n    ");
+    format!(
+        "  after\n    {before}\n  the model has\n    {}\n  the other has\n    {}",
+        few(&mut models),
+        few(&mut others)
+    )
 }

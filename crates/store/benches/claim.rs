@@ -224,7 +224,9 @@ impl Bench {
         let rows = |step: usize| (rounds * batch) as f64 / took[step].as_secs_f64();
         let name = format!("in batches of {batch}");
         let (planned, claimed, started, finished) = (rows(0), rows(1), rows(2), rows(3));
-        println!("{name:>28}: planned {planned:.0}, claimed {claimed:.0}, started {started:.0}, finished {finished:.0} rows/s");
+        println!(
+            "{name:>28}: planned {planned:.0}, claimed {claimed:.0}, started {started:.0}, finished {finished:.0} rows/s"
+        );
     }
 }
 

@@ -140,7 +140,7 @@ impl Writer {
         let work = move || {
             // However the thread ends, nobody is left waiting for it.
             let abandons = Abandons(Arc::clone(&theirs));
-            Writing { session, wal, lock, failed: None, commits: 0, is_dirty: false, is_wal_large: false }.run(&theirs);
+            Writing::new(session, wal, lock).run(&theirs);
             drop(abandons);
         };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(work)?;
@@ -194,9 +194,16 @@ struct Writing {
     /// Whether something was written since the write-ahead log was last emptied.
     is_dirty: bool,
     is_wal_large: bool,
+    /// Whether a command found no space.
+    is_full: bool,
 }
 
 impl Writing {
+    fn new(session: Session, wal: PathBuf, lock: Arc<Lock>) -> Writing {
+        let (failed, commits) = (None, 0);
+        Writing { session, wal, lock, failed, commits, is_dirty: false, is_wal_large: false, is_full: false }
+    }
+
     fn run(mut self, queue: &Queue<Box<dyn Command>>) {
         loop {
             match queue.next(self.is_dirty.then_some(IDLE_AFTER)) {
@@ -218,6 +225,10 @@ impl Writing {
         group.into_iter().for_each(|command: Box<dyn Command>| command.answer());
         if done.is_ok() {
             self.after_commit();
+        }
+        if std::mem::take(&mut self.is_full) {
+            // The log may have the very space that is missing.
+            self.empty_wal();
         }
     }
 
@@ -273,6 +284,7 @@ impl Writing {
                 failure
             }
         };
+        self.is_full |= matches!(failure, Failure::DiskFull);
         let is_lost = self.session.connection.is_autocommit();
         if failure.is_fatal() || is_lost {
             return Err(failure);
@@ -289,6 +301,7 @@ impl Writing {
 
     /// Rolls the transaction back. After a failure of the disk, nothing is written any more.
     fn give_up(&mut self, failure: &Failure) {
+        self.is_full |= matches!(failure, Failure::DiskFull);
         if failure.is_fatal() && self.failed.is_none() {
             error!("the database failed, nothing more is written: {}", failure.error("writing"));
             self.failed = Some(failure.clone());

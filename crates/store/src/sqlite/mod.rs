@@ -21,6 +21,8 @@ mod migrate;
 mod nodes;
 mod open;
 mod plan;
+#[cfg(test)]
+mod query_plans;
 mod queue;
 mod readers;
 mod rows;

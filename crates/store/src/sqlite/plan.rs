@@ -22,7 +22,7 @@ use crate::roles::{Plan, Schedules};
 impl Schedules for SqliteStore {
     async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
         self.read("reading a schedule", move |connection| {
-            Ok(read_schedule(connection, id)?.map(|record| unshare(record)))
+            Ok(read_schedule(connection, id)?.map(unshare))
         })
         .await
     }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Attempt, Body, Checkpoint, Entry, PlanEntry};
+use super::entry::{Attempt, Body, Checkpoint, Entry, PlanEntry, PlannedRun};
 use super::error::JournalError;
 use crate::plan::Outage;
 use crate::run::{AttemptEnd, Run, RunEvent, RunState, Terms};
@@ -119,8 +119,13 @@ impl World {
             let version = schedule.version;
             return Err(JournalError::OtherVersion { schedule: schedule.id, version, planned: plan.version });
         }
-        for id in plan.withdrawn.iter().chain(plan.moved.iter().map(|moved| &moved.id)) {
-            if !matches!(self.run(*id)?.state, RunState::Planned { .. }) {
+        for id in &plan.withdrawn {
+            if !self.run(*id)?.is_untouched() {
+                return Err(JournalError::NotPlanned(*id));
+            }
+        }
+        for PlannedRun { id, .. } in &plan.moved {
+            if self.run(*id)?.planned_for().is_none() {
                 return Err(JournalError::NotPlanned(*id));
             }
         }
@@ -202,7 +207,11 @@ impl World {
             // The cursor moves with the plan; a node's lease is not the journal's.
             Body::Skipped(_) | Body::NodeJoined { .. } | Body::NodeLeft { .. } => {}
             Body::DayStarted { zone, date } => drop(self.days.insert(zone.clone(), *date)),
-            Body::RunAsked(run) => drop(self.runs.insert(run.id, (**run).clone())),
+            Body::RunAsked(run) => {
+                let mut run = (**run).clone();
+                run.state.raise_epoch(self.epoch_floor);
+                self.runs.insert(run.id, run);
+            }
             Body::RunsClaimed { owner, runs } => {
                 let event = RunEvent::Claimed { owner: *owner, at };
                 runs.iter().for_each(|id| self.take_event(*id, &event, at));

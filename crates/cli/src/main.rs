@@ -1,7 +1,9 @@
 //! The `punctual` binary: one file per subcommand.
 
 mod clock;
+mod output;
 mod preview;
+mod zoned_cron;
 mod zones;
 
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! The `punctual` binary: one file per subcommand.
 
 mod clock;
+mod config;
 mod output;
 mod preview;
 mod zoned_cron;
@@ -21,6 +22,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Config(config::ConfigArgs),
     Preview(Box<preview::PreviewArgs>),
 }
 
@@ -31,6 +33,7 @@ fn long_version() -> String {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Config(args) => config::run(args),
         Command::Preview(args) => preview::run(*args),
     };
     match result {

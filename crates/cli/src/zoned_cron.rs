@@ -12,3 +12,11 @@ pub(crate) fn parse(text: &str, dialect: Option<Dialect>) -> Result<ZonedCron, P
     };
     Ok(ZonedCron { cron: Cron::parse(expression, dialect)?, zone })
 }
+
+/// Writes what [`parse`] reads.
+pub(crate) fn show(entry: &ZonedCron) -> String {
+    match &entry.zone {
+        Some(zone) => format!("{};{zone}", entry.cron.text()),
+        None => entry.cron.text().to_owned(),
+    }
+}

@@ -1,7 +1,10 @@
 //! The `punctual` binary: one file per subcommand.
 
 mod clock;
+mod config;
+mod output;
 mod preview;
+mod zoned_cron;
 mod zones;
 
 use std::process::ExitCode;
@@ -19,6 +22,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Config(config::ConfigArgs),
     Preview(Box<preview::PreviewArgs>),
 }
 
@@ -29,6 +33,7 @@ fn long_version() -> String {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Config(args) => config::run(args),
         Command::Preview(args) => preview::run(*args),
     };
     match result {

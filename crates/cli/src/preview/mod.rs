@@ -13,10 +13,11 @@ use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 use punctual_core::ScheduleId;
 use punctual_core::schedule::{GapPolicy, Pass, RepeatPolicy, ZonedCron};
-use punctual_core::time::{Cron, Dialect};
+use punctual_core::time::Dialect;
 
-use crate::clock;
+use crate::output::unless_closed;
 use crate::zones::ZoneSource;
+use crate::{clock, zoned_cron};
 use request::{Refusal, Request};
 
 /// Show when a trigger fires: local time, UTC, offset, and what clock changes do to it.
@@ -181,14 +182,6 @@ pub(crate) fn run(args: PreviewArgs) -> anyhow::Result<()> {
     unless_closed(io::stdout().write_all(text.as_bytes())).context("printing the preview")
 }
 
-/// Whoever reads no further, like `head`, has had enough: that is no error.
-fn unless_closed(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
-}
-
 fn request(args: PreviewArgs) -> anyhow::Result<Request> {
     let dialect = args.dialect.map(|dialect| match dialect {
         DialectArg::Unix => Dialect::Unix,
@@ -204,7 +197,7 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
     };
     Ok(Request {
         cron: None,
-        crons: args.cron.iter().map(|text| zoned_cron(text, dialect)).collect::<anyhow::Result<_>>()?,
+        crons: args.cron.iter().map(|text| cron(text, dialect)).collect::<Result<_, Refusal>>()?,
         // Each of the crons has taken it in.
         dialect: dialect.filter(|_| args.cron.is_empty()),
         times: args.times,
@@ -240,14 +233,8 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
     })
 }
 
-/// Reads `EXPRESSION` or `EXPRESSION;ZONE`.
-fn zoned_cron(text: &str, dialect: Option<Dialect>) -> anyhow::Result<ZonedCron> {
-    let (expression, zone) = match text.rsplit_once(';') {
-        Some((expression, zone)) => (expression, Some(zone.trim().to_owned())),
-        None => (text, None),
-    };
-    let cron = Cron::parse(expression, dialect).map_err(Refusal::of(expression))?;
-    Ok(ZonedCron { cron, zone })
+fn cron(text: &str, dialect: Option<Dialect>) -> Result<ZonedCron, Refusal> {
+    zoned_cron::parse(text, dialect).map_err(Refusal::of(text))
 }
 
 fn instant(text: &str) -> Result<Timestamp, String> {

@@ -1,0 +1,4 @@
+//! The process runner against real commands, most of them nasty.
+
+mod ending;
+mod lab;

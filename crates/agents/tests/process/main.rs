@@ -1,4 +1,6 @@
 //! The process runner against real commands, most of them nasty.
 
 mod ending;
+mod environment;
 mod lab;
+mod output;

@@ -3,4 +3,5 @@
 mod ending;
 mod environment;
 mod lab;
+mod limits;
 mod output;

@@ -5,3 +5,5 @@ mod environment;
 mod lab;
 mod limits;
 mod output;
+mod server_death;
+mod tree;

@@ -1,7 +1,7 @@
 //! The `punctual` binary: one file per subcommand.
 
-mod clock;
 mod config;
+mod doctor;
 mod output;
 mod preview;
 mod zoned_cron;
@@ -22,8 +22,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Config(config::ConfigArgs),
     Preview(Box<preview::PreviewArgs>),
+    Config(config::ConfigArgs),
+    Doctor(doctor::DoctorArgs),
 }
 
 /// `--version` also names the zone data that this binary carries.
@@ -32,12 +33,18 @@ fn long_version() -> String {
 }
 
 fn main() -> ExitCode {
+    // A server starts this program once more for each run of a process agent.
+    if let Some(code) = punctual_agents::process::supervise_if_asked() {
+        return code;
+    }
+    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let result = match Cli::parse().command {
-        Command::Config(args) => config::run(args),
-        Command::Preview(args) => preview::run(*args),
+        Command::Preview(args) => done(preview::run(*args)),
+        Command::Config(args) => done(config::run(args)),
+        Command::Doctor(args) => done(doctor::run(args)),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(2)

@@ -59,3 +59,63 @@ fn is_passed(agent: &ProcessAgent, name: &OsStr) -> bool {
         || agent.env_pass.iter().any(|passed| passed.as_str() == name);
     is_listed && !is_loader_name(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use punctual_core::RunId;
+
+    use super::*;
+
+    fn context() -> RunContext {
+        let run_id = RunId("019a8b1c-0000-7000-8000-000000000001".parse().unwrap());
+        RunContext {
+            run_id,
+            execution_id: run_id,
+            idempotency_key: run_id.to_string(),
+            attempt: 2,
+            epoch: 1,
+            scheduled_at: "2026-03-09T13:00:00Z".parse().unwrap(),
+            scheduled_time: 0,
+            execution_time: 0,
+            schedule_id: None,
+            schedule_name: None,
+            agent_id: String::new(),
+            project_id: None,
+            session_id: None,
+            prompt: String::new(),
+            inputs: serde_json::Map::new(),
+            manual: false,
+        }
+    }
+
+    /// The names that arrive, beside the three that always do, of a server that has all of these.
+    #[track_caller]
+    fn check(agent: &ProcessAgent, server: &[&str], expected: &[&str]) {
+        let server = server.iter().map(|name| (OsString::from(name), OsString::from("value")));
+        let environment = environment(agent, &context(), server);
+        let own = [RUN_ID, RUN_ATTEMPT, RUN_SCHEDULED_AT];
+        let (own, others): (Vec<_>, Vec<_>) =
+            environment.into_iter().partition(|(name, _)| own.iter().any(|own| own == name));
+        assert!(own.iter().all(|(_, value)| value != "value"), "{own:?}");
+        assert_eq!(own.len(), 3);
+        assert_eq!(others.iter().map(|(name, _)| name.to_str().unwrap()).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_is_not_listed_does_not_arrive() {
+        let mut agent = ProcessAgent::new(["true"]);
+        let server = ["PATH", "LC_ALL", "LCX", "TOKEN", "LD_PRELOAD", "PUNCTUAL_TOKEN", "PUNCTUAL_RUN_ID"];
+        check(&agent, &server, &["LC_ALL", "PATH"]);
+        agent.env_pass.push("TOKEN".into());
+        check(&agent, &server, &["LC_ALL", "PATH", "TOKEN"]);
+    }
+
+    #[test]
+    fn settings_that_nobody_checked_change_no_rule() {
+        let mut agent = ProcessAgent::new(["true"]);
+        agent.env_pass = vec!["LD_PRELOAD".into(), "PUNCTUAL_TOKEN".into()];
+        agent.env.insert("PUNCTUAL_URL".into(), "value".into());
+        agent.env.insert("LD_LIBRARY_PATH".into(), "lib".into());
+        check(&agent, &["LD_PRELOAD", "PUNCTUAL_TOKEN"], &["LD_LIBRARY_PATH"]);
+    }
+}

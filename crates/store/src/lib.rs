@@ -6,6 +6,8 @@
 
 pub mod change;
 pub mod compare;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 pub mod memory;
 mod requests;

@@ -1,9 +1,16 @@
 //! The `punctual` binary: one file per subcommand.
 
+mod backup;
 mod config;
+mod database;
 mod doctor;
+mod history;
+mod names;
 mod output;
+mod plan;
 mod preview;
+mod up;
+mod verify;
 mod zoned_cron;
 mod zones;
 
@@ -22,6 +29,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Up(up::UpArgs),
+    Plan(plan::PlanArgs),
+    History(history::HistoryArgs),
+    Verify(verify::VerifyArgs),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
     Preview(Box<preview::PreviewArgs>),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
@@ -39,6 +52,12 @@ fn main() -> ExitCode {
     }
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let result = match Cli::parse().command {
+        Command::Up(args) => done(up::run(args)),
+        Command::Plan(args) => done(plan::run(args)),
+        Command::History(args) => done(history::run(args)),
+        Command::Verify(args) => verify::run(args),
+        Command::Backup(args) => done(backup::backup(&args)),
+        Command::Restore(args) => done(backup::restore(&args)),
         Command::Preview(args) => done(preview::run(*args)),
         Command::Config(args) => done(config::run(args)),
         Command::Doctor(args) => done(doctor::run(args)),

@@ -46,15 +46,28 @@ pub fn a_request_is_a_run_like_any_other(bench: &mut Bench) {
 }
 
 pub fn a_request_needs_no_schedule(bench: &mut Bench) {
-    let schedule = bench.add(json!({}));
     let node = bench.join("a");
-    let asked = punctual_core::run::Run { schedule: None, ..bench.manual_run(schedule) };
-    assert!(block_on(bench.store.ask(bench.now, asked.clone())).unwrap());
-    let claimed = bench.claimed(node, ALL).runs.pop().expect("it is due");
-    assert_eq!((claimed.run.id, claimed.schedule, claimed.is_busy), (asked.id, None, false));
-    bench.settle(&claimed.run, Decision::Start);
-    assert!(matches!(bench.finish(&claimed.run, RunEvent::Succeeded), RunWritten::Done(_)));
-    assert_eq!(bench.schedule(schedule).runs_started, 0);
+    for overlap in ["allow", "skip", "queue", "replace"] {
+        let schedule = bench.add(json!({"policy": {"overlap": overlap}}));
+        let requests = [bench.manual_run(schedule), bench.manual_run(schedule)];
+        for request in &requests {
+            let asked = punctual_core::run::Run { schedule: None, ..request.clone() };
+            assert!(block_on(bench.store.ask(bench.now, asked)).unwrap());
+        }
+        let claimed = bench.claimed(node, ALL).runs;
+        let ids: Vec<RunId> = claimed.iter().map(|claimed| claimed.run.id).collect();
+        assert_eq!(ids, [requests[0].id, requests[1].id], "{overlap}: nobody is before it in a queue");
+        assert!(claimed.iter().all(|claimed| claimed.schedule.is_none() && !claimed.is_busy));
+        bench.settle(&claimed[1].run, Decision::Start);
+        // There is no run of its schedule that it could wait for.
+        bench.settle(&claimed[0].run, Decision::HandBack { due_at: bench.now, parks: true });
+        let again = bench.start_one(node);
+        assert_eq!(again.id, requests[0].id, "{overlap}");
+        for run in [&again, &claimed[1].run] {
+            assert!(matches!(bench.finish(run, RunEvent::Succeeded), RunWritten::Done(_)));
+        }
+        assert_eq!(bench.schedule(schedule).runs_started, 0);
+    }
 }
 
 pub fn a_run_is_called_off_in_every_state(bench: &mut Bench) {

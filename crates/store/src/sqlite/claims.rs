@@ -14,7 +14,7 @@ use super::take::Taken;
 use super::values::{At, Id};
 use crate::change::{self, SWEEP_MAX, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, RunWritten, Settlement};
+use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, MOMENT, RunWritten, Settlement};
 use crate::roles::Claims;
 
 #[async_trait]
@@ -44,10 +44,7 @@ impl Claims for SqliteStore {
 impl Session {
     fn claim(&mut self, request: &ClaimRequest) -> Done<Claimed> {
         let now = request.now;
-        let sql = "SELECT lease_until FROM nodes WHERE id = ?1";
-        let lease_until: Option<At> =
-            self.connection.prepare_cached(sql)?.query_row([Id(request.node.0)], |row| row.get(0)).optional()?;
-        if lease_until.is_none_or(|until| until.0 < now) {
+        if !self.has_lease(request.node, now)? {
             return Err(StoreError::LeaseEnded.into());
         }
         let overdue = self.overdue(now, &request.limits)?;
@@ -122,7 +119,9 @@ impl Session {
             "SELECT expires_at FROM runs WHERE state = 'planned' AND expires_at IS NOT NULL ORDER BY expires_at LIMIT 1",
         )?;
         let wait_until = first("SELECT wait_until FROM runs WHERE state = 'waiting' ORDER BY wait_until LIMIT 1")?;
-        Ok([due_at, expires_at, wait_until].into_iter().flatten().min())
+        // At its last instant a run may still begin: its time is over a moment later.
+        let expired_at = expires_at.and_then(|at| at.checked_add(MOMENT).ok());
+        Ok([due_at, expired_at, wait_until].into_iter().flatten().min())
     }
 
     /// Reads what a change wants, makes it, and writes what is different.

@@ -77,6 +77,14 @@ impl Session {
         read_nodes(&self.connection)
     }
 
+    /// Whether a node lives, as far as its lease says.
+    pub(super) fn has_lease(&self, node: NodeId, now: Timestamp) -> Done<bool> {
+        let sql = "SELECT lease_until FROM nodes WHERE id = ?1";
+        let until: Option<At> =
+            self.connection.prepare_cached(sql)?.query_row([Id(node.0)], |row| row.get(0)).optional()?;
+        Ok(until.is_some_and(|until| now <= until.0))
+    }
+
     fn join(&mut self, sign: &Sign) -> Done<Renewal> {
         // The file has one server: every earlier node is dead.
         for node in self.nodes()?.into_iter().filter(|node| node.id != sign.node) {
@@ -149,6 +157,9 @@ impl Session {
 
     fn take_planner(&mut self, sign: &Sign) -> Done<PlannerLease> {
         let now = sign.now;
+        if !self.has_lease(sign.node, now)? {
+            return Err(StoreError::LeaseEnded.into());
+        }
         let until = now + sign.lease.duration();
         let before = self.planner()?;
         let ended_at = before.as_ref().map(|planner| planner.until);

@@ -263,6 +263,7 @@ fn plan_of(run: &Run) -> impl PartialEq {
 
 /// A run that may have to wait for others is blocked until it has been looked at.
 fn starts_blocked(run: &Run) -> bool {
-    let may_wait = rows::queues(run) || run.is_parked || run.follows.is_some();
+    let queues = run.schedule.is_some() && (rows::queues(run) || run.is_parked);
+    let may_wait = queues || run.follows.is_some();
     may_wait && matches!(run.state, RunState::Planned { .. })
 }

@@ -8,6 +8,7 @@ use punctual_core::plan::{Lane, Limits};
 use rusqlite::params;
 
 use super::fault::Done;
+use super::gates::{self, Shared};
 use super::plan::rows_max;
 use super::rows::RunRow;
 use super::session::Session;
@@ -34,10 +35,11 @@ impl Session {
             .prepare_cached(include_str!("sql/expired.sql"))?
             .query_map(params![At(now), rows_max(SWEEP_MAX)], RunRow::read)?
             .collect::<rusqlite::Result<_>>()?;
+        let is_full = !gates::is_open(limits, &Shared::all(), None, self.held(&Shared::all())?);
         let mut expired = vec![];
         for row in rows {
             let lane = Lane::of(&*self.terms.get(&self.connection, row.terms_id)?);
-            let waits_for_place = row.is_blocked || !limits.is_open(&lane, self.held_of(&lane)?);
+            let waits_for_place = is_full || row.is_blocked || !limits.is_open(&lane, self.held_of(&lane)?);
             expired.push((row.id, waits_for_place));
         }
         Ok(expired)

@@ -2,18 +2,20 @@
 //!
 //! Every edit re-plans in the transaction that writes it. If somebody else was faster, it is read and decided again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::SkipEntry;
 use punctual_core::plan::{Planning, answer_pause, plan};
 use punctual_core::run::{Run, RunState, Terms};
 use punctual_core::schedule::{CompileError, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger};
-use punctual_core::time::SlotKey;
+use punctual_core::time::{SlotKey, Timetable};
 use punctual_core::{RunId, ScheduleId};
-use punctual_store::{Cancellation, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
+use punctual_store::{Cancellation, PlanSubject, PlanWrite, RunFilter, ScheduleChange, Store, StoreError, Written};
 
 use crate::ids::Ids;
+use crate::planner::later;
 use crate::replan::{self, PlanBase};
 use crate::settings::Settings;
 
@@ -22,6 +24,9 @@ const TRIES_MAX: usize = 10;
 
 /// The most calls that answer the slots of one pause: a million slots.
 const PAUSE_CALLS_MAX: usize = 100;
+
+/// The most runs that may stand for slots of one pause: what a day's plan can have, many times over.
+const STANDING_MAX: usize = 100_000;
 
 /// Why an edit was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +100,7 @@ impl Editor {
             if let Some(expected) = version.filter(|expected| *expected != before.version) {
                 return Err(EditError::OtherVersion { schedule: id, found: before.version, expected });
             }
-            let (edited, write) = self.edited(&subject, change(before), now)?;
+            let (edited, write) = self.edited(&subject, change(before), now).await?;
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
                 return Ok(edited);
             }
@@ -129,7 +134,7 @@ impl Editor {
     pub async fn delete(&self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
         for _ in 0..TRIES_MAX {
             let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
-            let skips = self.pause_skips(&subject, now)?;
+            let skips = self.pause_skips(&subject, now).await?;
             let untouched = subject.runs.iter().filter(|run| run.is_untouched());
             let withdrawn = untouched.map(|run| run.id).collect();
             let base = PlanBase::new(&subject.task.record, &self.settings).write(skips, |_| {});
@@ -179,7 +184,7 @@ impl Editor {
         Ok(self.store.cancel(now, run).await?)
     }
 
-    fn edited(
+    async fn edited(
         &self,
         subject: &PlanSubject,
         wanted: Schedule,
@@ -191,7 +196,7 @@ impl Editor {
         let runs_started = before.runs_started;
         let edited = Schedule { id: before.id, version, cursor: cursor.clone(), runs_started, ..wanted };
         let timetable = edited.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let skips = if edited.is_active() { self.pause_skips(subject, now)? } else { vec![] };
+        let skips = if edited.is_active() { self.pause_skips(subject, now).await? } else { vec![] };
         let stored = edited.clone();
         let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, &*self.ids, now);
         write.skips.splice(0..0, skips);
@@ -207,33 +212,55 @@ impl Editor {
         if stays_paused { before.cursor.clone() } else { Schedule::cursor_from(&wanted.trigger, now) }
     }
 
-    /// The slots that a pause has left without an answer, as one range.
-    fn pause_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
+    /// The slots that a pause has left without an answer: one range, where nothing stood in it before.
+    async fn pause_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
         let schedule = &*subject.task.record.schedule;
         let ScheduleState::Paused(_) = schedule.state else { return Ok(vec![]) };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
         let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
+        let answered = self.answered(schedule, now).await?;
         let mut skips: Vec<SkipEntry> = vec![];
         let mut cursor = schedule.cursor.clone();
         for _ in 0..PAUSE_CALLS_MAX {
-            let answered = answer_pause(&planning, &cursor, now);
-            for skip in answered.skips().map(|range| SkipEntry::new(schedule, range)) {
+            let plan = answer_pause(&planning, &cursor, now, &answered);
+            for skip in plan.skips().map(|range| SkipEntry::new(schedule, range)) {
                 match skips.last_mut() {
                     // One call ends where the next begins.
-                    Some(last) if last.reason == skip.reason => {
+                    Some(last) if is_next(&timetable, last, &skip) => {
                         (last.last, last.last_at) = (skip.last, skip.last_at);
                         last.count += skip.count;
                     }
                     _ => skips.push(skip),
                 }
             }
-            if answered.wake_at.is_none() {
+            if plan.wake_at.is_none() {
                 break;
             }
-            cursor = answered.cursor;
+            cursor = plan.cursor;
         }
         Ok(skips)
     }
+
+    /// The slots between the schedule's cursor and now that have an answer: before a pause somebody had cancelled them.
+    async fn answered(&self, schedule: &Schedule, now: Timestamp) -> Result<HashSet<SlotKey>, EditError> {
+        let filter = RunFilter {
+            schedule: Some(schedule.id),
+            from: Some(schedule.cursor.at),
+            until: Some(later(now, SignedDuration::from_nanos(1))),
+            only_live: false,
+            limit: STANDING_MAX,
+        };
+        Ok(self.store.runs(&filter).await?.into_iter().map(|run| run.key).collect())
+    }
+}
+
+/// Whether a range of skipped slots goes on directly where another ends.
+fn is_next(timetable: &Timetable, before: &SkipEntry, skip: &SkipEntry) -> bool {
+    let from = before.last_at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
+    let mut keys = timetable.slots(from).map(|slot| slot.key());
+    before.reason == skip.reason
+        && keys.find(|key| *key == before.last).is_some()
+        && keys.next().as_ref() == Some(&skip.first)
 }
 
 /// What fires as soon as it is enabled fires when it is enabled again.

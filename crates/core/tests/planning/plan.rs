@@ -1,5 +1,7 @@
 //! Planning: every slot gets exactly one answer, whatever moments planning is called at.
 
+use std::collections::HashSet;
+
 use crate::support::{Subject, ZoneFolder, at, show};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -145,9 +147,14 @@ fn a_paused_schedule_is_answered_when_it_goes_on() {
     let fields = json!({"trigger": {"cron": [{"expression": "0 */6 * * *"}]}, "state": pause, "calendar": "office"});
     let subject = Subject::new(fields);
     assert_eq!(plan(&subject.planning(), &subject.schedule.cursor, at("2026-01-06T00:00:00Z")).answers, vec![]);
-    let resumed = answer_pause(&subject.planning(), &subject.schedule.cursor, at("2026-01-06T09:30:00Z"));
+    let resumed =
+        answer_pause(&subject.planning(), &subject.schedule.cursor, at("2026-01-06T09:30:00Z"), &HashSet::new());
     assert_eq!(show(&resumed), ["paused×5"]); // One range, the calendar's days included.
     assert_eq!((resumed.cursor.at, resumed.wake_at), (at("2026-01-06T09:30:00Z"), None));
+    // What a person had cancelled has its answer: the range is broken there.
+    let cancelled = HashSet::from([subject.timetable.slots(subject.schedule.cursor.at).nth(1).unwrap().key()]);
+    let around = answer_pause(&subject.planning(), &subject.schedule.cursor, at("2026-01-06T09:30:00Z"), &cancelled);
+    assert_eq!(show(&around), ["paused×1", "paused×3"]);
     let Answer::Skip(range) = &resumed.answers[0] else { panic!() };
     assert_eq!(range.first.key().as_str(), "2026-01-05T06:00:00/0@UTC");
     assert_eq!(range.last.key().as_str(), "2026-01-06T06:00:00/0@UTC");
@@ -155,9 +162,9 @@ fn a_paused_schedule_is_answered_when_it_goes_on() {
     let off = json!({"paused": {"kind": "disabled", "at": "2026-01-05T00:00:00Z", "source": "api"}});
     let subject = Subject::new(json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}, "state": off}));
     let until = at("2026-01-05T03:00:00Z");
-    let first = answer_pause(&subject.planning(), &subject.schedule.cursor, until);
+    let first = answer_pause(&subject.planning(), &subject.schedule.cursor, until, &HashSet::new());
     assert_eq!((show(&first), first.wake_at), (vec![format!("disabled×{WORK_MAX}")], Some(until)));
-    let second = answer_pause(&subject.planning(), &first.cursor, until);
+    let second = answer_pause(&subject.planning(), &first.cursor, until, &HashSet::new());
     assert_eq!((show(&second), second.wake_at), (vec!["disabled×800".to_owned()], None));
 }
 

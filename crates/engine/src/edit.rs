@@ -130,24 +130,24 @@ impl Editor {
         .await
     }
 
-    /// Deletes a schedule: its planned runs are withdrawn, what waits for another try is cancelled, what is at work goes on.
+    /// Deletes a schedule: the planned runs of its slots are withdrawn, what else is planned is cancelled (another try, or a
+    /// run that somebody asked for), what is at work goes on.
     pub async fn delete(&self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
         for _ in 0..TRIES_MAX {
             let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
             let skips = self.pause_skips(&subject, now).await?;
-            let untouched = subject.runs.iter().filter(|run| run.is_untouched());
-            let withdrawn = untouched.map(|run| run.id).collect();
+            let withdrawn = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.id).collect();
             let base = PlanBase::new(&subject.task.record, &self.settings).write(skips, |_| {});
             let write = PlanWrite { change: ScheduleChange::Delete { withdrawn }, plan: None, ..base };
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
-                return self.cancel_tried(&subject, now).await;
+                return self.cancel_planned(&subject, now).await;
             }
         }
         Err(EditError::Busy(id))
     }
 
-    async fn cancel_tried(&self, subject: &PlanSubject, now: Timestamp) -> Result<(), EditError> {
-        for run in subject.runs.iter().filter(|run| run.planned_for().is_some() && !run.is_untouched()) {
+    async fn cancel_planned(&self, subject: &PlanSubject, now: Timestamp) -> Result<(), EditError> {
+        for run in subject.runs.iter().filter(|run| run.planned_for().is_some() && !is_withdrawn(run)) {
             self.store.cancel(now, run.id).await?;
         }
         Ok(())
@@ -252,6 +252,11 @@ impl Editor {
         };
         Ok(self.store.runs(&filter).await?.into_iter().map(|run| run.key).collect())
     }
+}
+
+/// Whether a run goes with its schedule as if it had never been: whoever asked for one gets an answer.
+fn is_withdrawn(run: &Run) -> bool {
+    run.key.is_slot() && run.is_untouched()
 }
 
 /// Whether a range of skipped slots goes on directly where another ends.

@@ -79,6 +79,7 @@ impl Editor {
         let base = PlanBase::of_new(&schedule, &self.settings);
         let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
         write.change = ScheduleChange::Put(Box::new(schedule.clone()));
+        replan::wake_planner(&mut write, &schedule, now);
         match self.store.plan(now, vec![write]).await?[..] {
             [Written::Done] => Ok(schedule),
             _ => Err(EditError::Busy(id)),

@@ -9,7 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::SkipEntry;
 use punctual_core::plan::{Planning, answer_pause, plan};
 use punctual_core::run::{Run, RunState, Terms};
-use punctual_core::schedule::{CompileError, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger};
+use punctual_core::schedule::{
+    CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
+};
 use punctual_core::time::{SlotKey, Timetable};
 use punctual_core::{RunId, ScheduleId};
 use punctual_store::{Cancellation, PlanSubject, PlanWrite, RunFilter, ScheduleChange, Store, StoreError, Written};
@@ -111,9 +113,16 @@ impl Editor {
 
     /// Pauses a schedule, or switches it off: what lies ahead is withdrawn. A pause of what is paused changes nothing.
     pub async fn pause(&self, id: ScheduleId, pause: Pause, now: Timestamp) -> Result<Schedule, EditError> {
-        self.edit(id, None, now, |schedule| match schedule.state {
-            ScheduleState::Active => Schedule { state: ScheduleState::Paused(pause.clone()), ..schedule.clone() },
-            ScheduleState::Paused(_) | ScheduleState::Ended(_) => schedule.clone(),
+        self.edit(id, None, now, |schedule| {
+            // What fires when it is enabled is never done for good: it can be switched off, and on again.
+            let is_immediate = matches!(schedule.trigger, Trigger::Immediate(_));
+            let can_pause = match schedule.state {
+                ScheduleState::Active => true,
+                ScheduleState::Ended(EndReason::Done) => is_immediate,
+                ScheduleState::Paused(_) | ScheduleState::Ended(_) => false,
+            };
+            let state = if can_pause { ScheduleState::Paused(pause.clone()) } else { schedule.state.clone() };
+            Schedule { state, ..schedule.clone() }
         })
         .await
     }
@@ -193,24 +202,16 @@ impl Editor {
     ) -> Result<(Schedule, PlanWrite), EditError> {
         let before = &*subject.task.record.schedule;
         let version = before.version + 1;
-        let cursor = self.cursor_after(before, &wanted, now);
+        let goes_on = pause_goes_on(before, &wanted);
+        let cursor = if goes_on { before.cursor.clone() } else { cursor_after(before, &wanted, now) };
         let runs_started = before.runs_started;
         let edited = Schedule { id: before.id, version, cursor: cursor.clone(), runs_started, ..wanted };
         let timetable = edited.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let skips = if edited.is_active() { self.pause_skips(subject, now).await? } else { vec![] };
+        let skips = if goes_on { vec![] } else { self.pause_skips(subject, now).await? };
         let stored = edited.clone();
         let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, &*self.ids, now);
         write.skips.splice(0..0, skips);
         Ok((edited, write))
-    }
-
-    /// Where planning goes on behind an edit. A pause that goes on keeps its beginning; everything else starts at now.
-    fn cursor_after(&self, before: &Schedule, wanted: &Schedule, now: Timestamp) -> punctual_core::schedule::Cursor {
-        let stays_paused = matches!(
-            (&before.state, &wanted.state),
-            (ScheduleState::Paused(_), ScheduleState::Paused(_)) | (ScheduleState::Ended(_), ScheduleState::Ended(_))
-        );
-        if stays_paused { before.cursor.clone() } else { Schedule::cursor_from(&wanted.trigger, now) }
     }
 
     /// The slots that a pause has left without an answer: one range, where nothing stood in it before.
@@ -267,6 +268,25 @@ fn is_next(timetable: &Timetable, before: &SkipEntry, skip: &SkipEntry) -> bool 
     before.reason == skip.reason
         && keys.find(|key| *key == before.last).is_some()
         && keys.next().as_ref() == Some(&skip.first)
+}
+
+/// Whether a pause, or an end, goes on behind an edit with the same times: then it keeps its beginning. Where the times change,
+/// what the pause has left so far is recorded as it was.
+fn pause_goes_on(before: &Schedule, wanted: &Schedule) -> bool {
+    match (&before.state, &wanted.state) {
+        (ScheduleState::Paused(_), ScheduleState::Paused(_)) => {
+            let times =
+                |it: &Schedule| (it.trigger.clone(), it.zone.clone(), it.calendar.clone(), it.bounds, it.policy.dst);
+            times(before) == times(wanted)
+        }
+        (before, wanted) => matches!((before, wanted), (ScheduleState::Ended(_), ScheduleState::Ended(_))),
+    }
+}
+
+/// Where planning goes on behind an edit: at now.
+fn cursor_after(before: &Schedule, wanted: &Schedule, now: Timestamp) -> Cursor {
+    // A one-shot that it had before has its answer at this very instant.
+    if before.trigger == wanted.trigger { Cursor::starting(now) } else { Schedule::cursor_from(&wanted.trigger, now) }
 }
 
 /// What fires as soon as it is enabled fires when it is enabled again.

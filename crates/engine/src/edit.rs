@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::SkipEntry;
-use punctual_core::plan::{Planning, answer_pause, plan};
-use punctual_core::run::{Run, RunState, Terms};
+use punctual_core::plan::{PLAN_AHEAD_MAX, Planning, plan, skip_until};
+use punctual_core::run::{Run, RunState, SkipReason, Terms};
 use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
 };
@@ -18,14 +18,15 @@ use punctual_store::{Cancellation, PlanSubject, PlanWrite, RunFilter, ScheduleCh
 
 use crate::ids::Ids;
 use crate::planner::later;
+use crate::recovery::Recovering;
 use crate::replan::{self, PlanBase};
 use crate::settings::Settings;
 
 /// How often an edit is decided anew when others are faster.
 const TRIES_MAX: usize = 10;
 
-/// The most calls that answer the slots of one pause: a million slots.
-const PAUSE_CALLS_MAX: usize = 100;
+/// The most calls that answer the slots before an edit: a million slots.
+const CALLS_MAX: usize = 100;
 
 /// The most runs that may stand for slots of one pause: what a day's plan can have, many times over.
 const STANDING_MAX: usize = 100_000;
@@ -98,7 +99,7 @@ impl Editor {
         change: impl Fn(&Schedule) -> Schedule + Send + Sync,
     ) -> Result<Schedule, EditError> {
         for _ in 0..TRIES_MAX {
-            let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
+            let subject = self.up_to_date(id, now).await?;
             let before = &subject.task.record.schedule;
             if let Some(expected) = version.filter(|expected| *expected != before.version) {
                 return Err(EditError::OtherVersion { schedule: id, found: before.version, expected });
@@ -144,8 +145,8 @@ impl Editor {
     /// run that somebody asked for), what is at work goes on.
     pub async fn delete(&self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
         for _ in 0..TRIES_MAX {
-            let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
-            let skips = self.pause_skips(&subject, now).await?;
+            let subject = self.up_to_date(id, now).await?;
+            let skips = self.left_skips(&subject, now).await?;
             let withdrawn = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.id).collect();
             let base = PlanBase::new(&subject.task.record, &self.settings).write(skips, |_| {});
             let write = PlanWrite { change: ScheduleChange::Delete { withdrawn }, plan: None, ..base };
@@ -207,24 +208,60 @@ impl Editor {
         let runs_started = before.runs_started;
         let edited = Schedule { id: before.id, version, cursor: cursor.clone(), runs_started, ..wanted };
         let timetable = edited.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let skips = if goes_on { vec![] } else { self.pause_skips(subject, now).await? };
+        let skips = if goes_on { vec![] } else { self.left_skips(subject, now).await? };
         let stored = edited.clone();
         let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, &*self.ids, now);
         write.skips.splice(0..0, skips);
         Ok((edited, write))
     }
 
-    /// The slots that a pause has left without an answer: one range, where nothing stood in it before.
-    async fn pause_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
+    /// A schedule whose slots are answered up to now by the version in force: an edit begins at now, and what an outage has
+    /// missed, or planning has not come to yet, would be lost behind it.
+    async fn up_to_date(&self, id: ScheduleId, now: Timestamp) -> Result<PlanSubject, EditError> {
+        let mut recovering = Recovering::new(self.settings.max_recovery_catch_ups);
+        for _ in 0..CALLS_MAX {
+            let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
+            let Some(write) = self.overdue(&subject, &mut recovering, now) else { return Ok(subject) };
+            // If somebody else was faster, they have answered it.
+            self.store.plan(now, vec![write]).await?;
+        }
+        Err(EditError::Busy(id))
+    }
+
+    fn overdue(&self, subject: &PlanSubject, recovering: &mut Recovering, now: Timestamp) -> Option<PlanWrite> {
+        let record = &subject.task.record;
+        let schedule = &*record.schedule;
+        let is_behind = record.outage.is_some() || schedule.cursor.at < now;
+        if !schedule.is_active() || !is_behind {
+            return None;
+        }
+        // Without its zone or calendar it has no slots, and an edit may be what gives it another.
+        let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars).ok()?;
+        if record.outage.is_some() {
+            return recovering.write(subject, &timetable, &self.settings, &*self.ids, now);
+        }
+        let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
+        let planned = plan(&planning, &schedule.cursor, now);
+        let base = PlanBase::new(record, &self.settings);
+        (planned.cursor != schedule.cursor).then(|| base.planned(schedule, &timetable, &planned, &*self.ids, now))
+    }
+
+    /// The slots up to now that are left without an answer, and get none any more: those of a pause, or those for which there
+    /// was no room because too many waited. One range, where nothing stood in it before.
+    async fn left_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
         let schedule = &*subject.task.record.schedule;
-        let ScheduleState::Paused(_) = schedule.state else { return Ok(vec![]) };
+        let reason = match &schedule.state {
+            ScheduleState::Paused(pause) => pause.kind.skip_reason(),
+            ScheduleState::Active if PLAN_AHEAD_MAX <= subject.task.waiting => SkipReason::Quota,
+            ScheduleState::Active | ScheduleState::Ended(_) => return Ok(vec![]),
+        };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
         let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
         let answered = self.answered(schedule, now).await?;
         let mut skips: Vec<SkipEntry> = vec![];
         let mut cursor = schedule.cursor.clone();
-        for _ in 0..PAUSE_CALLS_MAX {
-            let plan = answer_pause(&planning, &cursor, now, &answered);
+        for _ in 0..CALLS_MAX {
+            let plan = skip_until(&planning, &cursor, now, reason, &answered);
             for skip in plan.skips().map(|range| SkipEntry::new(schedule, range)) {
                 match skips.last_mut() {
                     // One call ends where the next begins.

@@ -72,8 +72,10 @@ impl Claimer {
         if 0 < swept {
             info!("{swept} runs were answered because their time was over");
         }
-        let wake_at = next_at.map_or(later(now, POLL), |next_at| next_at.max(now).min(later(now, POLL)));
         let may_have_more = 0 < request.limit && runs.len() == request.limit;
+        // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
+        let soon = later(now, jiff::SignedDuration::from_millis(1));
+        let wake_at = next_at.map_or(later(now, POLL), |next_at| next_at.max(soon).min(later(now, POLL)));
         if runs.is_empty() {
             return Ok(Round { started: vec![], may_have_more, wake_at });
         }

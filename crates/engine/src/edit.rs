@@ -2,26 +2,34 @@
 //!
 //! Every edit re-plans in the transaction that writes it. If somebody else was faster, it is read and decided again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::SkipEntry;
-use punctual_core::plan::{Planning, answer_pause, plan};
-use punctual_core::run::{Run, RunState, Terms};
-use punctual_core::schedule::{CompileError, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger};
-use punctual_core::time::SlotKey;
+use punctual_core::plan::{PLAN_AHEAD_MAX, Planning, plan, skip_until};
+use punctual_core::run::{Run, RunState, SkipReason, Terms};
+use punctual_core::schedule::{
+    CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
+};
+use punctual_core::time::{SlotKey, Timetable};
 use punctual_core::{RunId, ScheduleId};
-use punctual_store::{Cancellation, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
+use punctual_store::{Cancellation, PlanSubject, PlanWrite, RunFilter, ScheduleChange, Store, StoreError, Written};
 
 use crate::ids::Ids;
+use crate::planner::later;
+use crate::recovery::Recovering;
 use crate::replan::{self, PlanBase};
 use crate::settings::Settings;
 
 /// How often an edit is decided anew when others are faster.
 const TRIES_MAX: usize = 10;
 
-/// The most calls that answer the slots of one pause: a million slots.
-const PAUSE_CALLS_MAX: usize = 100;
+/// The most calls that answer the slots before an edit: a million slots.
+const CALLS_MAX: usize = 100;
+
+/// The most runs that may stand for slots of one pause: what a day's plan can have, many times over.
+const STANDING_MAX: usize = 100_000;
 
 /// Why an edit was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +82,7 @@ impl Editor {
         let base = PlanBase::of_new(&schedule, &self.settings);
         let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
         write.change = ScheduleChange::Put(Box::new(schedule.clone()));
+        replan::wake_planner(&mut write, &schedule, now);
         match self.store.plan(now, vec![write]).await?[..] {
             [Written::Done] => Ok(schedule),
             _ => Err(EditError::Busy(id)),
@@ -90,12 +99,12 @@ impl Editor {
         change: impl Fn(&Schedule) -> Schedule + Send + Sync,
     ) -> Result<Schedule, EditError> {
         for _ in 0..TRIES_MAX {
-            let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
+            let subject = self.up_to_date(id, now).await?;
             let before = &subject.task.record.schedule;
             if let Some(expected) = version.filter(|expected| *expected != before.version) {
                 return Err(EditError::OtherVersion { schedule: id, found: before.version, expected });
             }
-            let (edited, write) = self.edited(&subject, change(before), now)?;
+            let (edited, write) = self.edited(&subject, change(before), now).await?;
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
                 return Ok(edited);
             }
@@ -105,9 +114,16 @@ impl Editor {
 
     /// Pauses a schedule, or switches it off: what lies ahead is withdrawn. A pause of what is paused changes nothing.
     pub async fn pause(&self, id: ScheduleId, pause: Pause, now: Timestamp) -> Result<Schedule, EditError> {
-        self.edit(id, None, now, |schedule| match schedule.state {
-            ScheduleState::Active => Schedule { state: ScheduleState::Paused(pause.clone()), ..schedule.clone() },
-            ScheduleState::Paused(_) | ScheduleState::Ended(_) => schedule.clone(),
+        self.edit(id, None, now, |schedule| {
+            // What fires when it is enabled is never done for good: it can be switched off, and on again.
+            let is_immediate = matches!(schedule.trigger, Trigger::Immediate(_));
+            let can_pause = match schedule.state {
+                ScheduleState::Active => true,
+                ScheduleState::Ended(EndReason::Done) => is_immediate,
+                ScheduleState::Paused(_) | ScheduleState::Ended(_) => false,
+            };
+            let state = if can_pause { ScheduleState::Paused(pause.clone()) } else { schedule.state.clone() };
+            Schedule { state, ..schedule.clone() }
         })
         .await
     }
@@ -125,24 +141,24 @@ impl Editor {
         .await
     }
 
-    /// Deletes a schedule: its planned runs are withdrawn, what waits for another try is cancelled, what is at work goes on.
+    /// Deletes a schedule: the planned runs of its slots are withdrawn, what else is planned is cancelled (another try, or a
+    /// run that somebody asked for), what is at work goes on.
     pub async fn delete(&self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
         for _ in 0..TRIES_MAX {
-            let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
-            let skips = self.pause_skips(&subject, now)?;
-            let untouched = subject.runs.iter().filter(|run| run.is_untouched());
-            let withdrawn = untouched.map(|run| run.id).collect();
+            let subject = self.up_to_date(id, now).await?;
+            let skips = self.left_skips(&subject, now).await?;
+            let withdrawn = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.id).collect();
             let base = PlanBase::new(&subject.task.record, &self.settings).write(skips, |_| {});
             let write = PlanWrite { change: ScheduleChange::Delete { withdrawn }, plan: None, ..base };
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
-                return self.cancel_tried(&subject, now).await;
+                return self.cancel_planned(&subject, now).await;
             }
         }
         Err(EditError::Busy(id))
     }
 
-    async fn cancel_tried(&self, subject: &PlanSubject, now: Timestamp) -> Result<(), EditError> {
-        for run in subject.runs.iter().filter(|run| run.planned_for().is_some() && !run.is_untouched()) {
+    async fn cancel_planned(&self, subject: &PlanSubject, now: Timestamp) -> Result<(), EditError> {
+        for run in subject.runs.iter().filter(|run| run.planned_for().is_some() && !is_withdrawn(run)) {
             self.store.cancel(now, run.id).await?;
         }
         Ok(())
@@ -179,7 +195,7 @@ impl Editor {
         Ok(self.store.cancel(now, run).await?)
     }
 
-    fn edited(
+    async fn edited(
         &self,
         subject: &PlanSubject,
         wanted: Schedule,
@@ -187,53 +203,127 @@ impl Editor {
     ) -> Result<(Schedule, PlanWrite), EditError> {
         let before = &*subject.task.record.schedule;
         let version = before.version + 1;
-        let cursor = self.cursor_after(before, &wanted, now);
+        let goes_on = pause_goes_on(before, &wanted);
+        let cursor = if goes_on { before.cursor.clone() } else { cursor_after(before, &wanted, now) };
         let runs_started = before.runs_started;
         let edited = Schedule { id: before.id, version, cursor: cursor.clone(), runs_started, ..wanted };
         let timetable = edited.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let skips = if edited.is_active() { self.pause_skips(subject, now)? } else { vec![] };
+        let skips = if goes_on { vec![] } else { self.left_skips(subject, now).await? };
         let stored = edited.clone();
         let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, &*self.ids, now);
         write.skips.splice(0..0, skips);
         Ok((edited, write))
     }
 
-    /// Where planning goes on behind an edit. A pause that goes on keeps its beginning; everything else starts at now.
-    fn cursor_after(&self, before: &Schedule, wanted: &Schedule, now: Timestamp) -> punctual_core::schedule::Cursor {
-        let stays_paused = matches!(
-            (&before.state, &wanted.state),
-            (ScheduleState::Paused(_), ScheduleState::Paused(_)) | (ScheduleState::Ended(_), ScheduleState::Ended(_))
-        );
-        if stays_paused { before.cursor.clone() } else { Schedule::cursor_from(&wanted.trigger, now) }
+    /// A schedule whose slots are answered up to now by the version in force: an edit begins at now, and what an outage has
+    /// missed, or planning has not come to yet, would be lost behind it.
+    async fn up_to_date(&self, id: ScheduleId, now: Timestamp) -> Result<PlanSubject, EditError> {
+        let mut recovering = Recovering::new(self.settings.max_recovery_catch_ups);
+        for _ in 0..CALLS_MAX {
+            let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
+            let Some(write) = self.overdue(&subject, &mut recovering, now) else { return Ok(subject) };
+            // If somebody else was faster, they have answered it.
+            self.store.plan(now, vec![write]).await?;
+        }
+        Err(EditError::Busy(id))
     }
 
-    /// The slots that a pause has left without an answer, as one range.
-    fn pause_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
+    fn overdue(&self, subject: &PlanSubject, recovering: &mut Recovering, now: Timestamp) -> Option<PlanWrite> {
+        let record = &subject.task.record;
+        let schedule = &*record.schedule;
+        let is_behind = record.outage.is_some() || schedule.cursor.at < now;
+        if !schedule.is_active() || !is_behind {
+            return None;
+        }
+        // Without its zone or calendar it has no slots, and an edit may be what gives it another.
+        let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars).ok()?;
+        if record.outage.is_some() {
+            return recovering.write(subject, &timetable, &self.settings, &*self.ids, now);
+        }
+        let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
+        let planned = plan(&planning, &schedule.cursor, now);
+        let base = PlanBase::new(record, &self.settings);
+        (planned.cursor != schedule.cursor).then(|| base.planned(schedule, &timetable, &planned, &*self.ids, now))
+    }
+
+    /// The slots up to now that are left without an answer, and get none any more: those of a pause, or those for which there
+    /// was no room because too many waited. One range, where nothing stood in it before.
+    async fn left_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
         let schedule = &*subject.task.record.schedule;
-        let ScheduleState::Paused(_) = schedule.state else { return Ok(vec![]) };
+        let reason = match &schedule.state {
+            ScheduleState::Paused(pause) => pause.kind.skip_reason(),
+            ScheduleState::Active if PLAN_AHEAD_MAX <= subject.task.waiting => SkipReason::Quota,
+            ScheduleState::Active | ScheduleState::Ended(_) => return Ok(vec![]),
+        };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
         let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
+        let answered = self.answered(schedule, now).await?;
         let mut skips: Vec<SkipEntry> = vec![];
         let mut cursor = schedule.cursor.clone();
-        for _ in 0..PAUSE_CALLS_MAX {
-            let answered = answer_pause(&planning, &cursor, now);
-            for skip in answered.skips().map(|range| SkipEntry::new(schedule, range)) {
+        for _ in 0..CALLS_MAX {
+            let plan = skip_until(&planning, &cursor, now, reason, &answered);
+            for skip in plan.skips().map(|range| SkipEntry::new(schedule, range)) {
                 match skips.last_mut() {
                     // One call ends where the next begins.
-                    Some(last) if last.reason == skip.reason => {
+                    Some(last) if is_next(&timetable, last, &skip) => {
                         (last.last, last.last_at) = (skip.last, skip.last_at);
                         last.count += skip.count;
                     }
                     _ => skips.push(skip),
                 }
             }
-            if answered.wake_at.is_none() {
+            if plan.wake_at.is_none() {
                 break;
             }
-            cursor = answered.cursor;
+            cursor = plan.cursor;
         }
         Ok(skips)
     }
+
+    /// The slots between the schedule's cursor and now that have an answer: before a pause somebody had cancelled them.
+    async fn answered(&self, schedule: &Schedule, now: Timestamp) -> Result<HashSet<SlotKey>, EditError> {
+        let filter = RunFilter {
+            schedule: Some(schedule.id),
+            from: Some(schedule.cursor.at),
+            until: Some(later(now, SignedDuration::from_nanos(1))),
+            only_live: false,
+            limit: STANDING_MAX,
+        };
+        Ok(self.store.runs(&filter).await?.into_iter().map(|run| run.key).collect())
+    }
+}
+
+/// Whether a run goes with its schedule as if it had never been: whoever asked for one gets an answer.
+fn is_withdrawn(run: &Run) -> bool {
+    run.key.is_slot() && run.is_untouched()
+}
+
+/// Whether a range of skipped slots goes on directly where another ends.
+fn is_next(timetable: &Timetable, before: &SkipEntry, skip: &SkipEntry) -> bool {
+    let from = before.last_at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
+    let mut keys = timetable.slots(from).map(|slot| slot.key());
+    before.reason == skip.reason
+        && keys.find(|key| *key == before.last).is_some()
+        && keys.next().as_ref() == Some(&skip.first)
+}
+
+/// Whether a pause, or an end, goes on behind an edit with the same times: then it keeps its beginning. Where the times change,
+/// what the pause has left so far is recorded as it was.
+fn pause_goes_on(before: &Schedule, wanted: &Schedule) -> bool {
+    match (&before.state, &wanted.state) {
+        (ScheduleState::Paused(_), ScheduleState::Paused(_)) => {
+            let times =
+                |it: &Schedule| (it.trigger.clone(), it.zone.clone(), it.calendar.clone(), it.bounds, it.policy.dst);
+            times(before) == times(wanted)
+        }
+        (before, wanted) => matches!((before, wanted), (ScheduleState::Ended(_), ScheduleState::Ended(_))),
+    }
+}
+
+/// Where planning goes on behind an edit: at now.
+fn cursor_after(before: &Schedule, wanted: &Schedule, now: Timestamp) -> Cursor {
+    // A one-shot that it had before has its answer at this very instant.
+    if before.trigger == wanted.trigger { Cursor::starting(now) } else { Schedule::cursor_from(&wanted.trigger, now) }
 }
 
 /// What fires as soon as it is enabled fires when it is enabled again.

@@ -113,10 +113,20 @@ pub(crate) fn write(
         plan.withdrawn = diff.withdrawn;
         plan.outage = subject.task.record.outage;
     }
+    wake_planner(&mut write, schedule, now);
     if let Some(edited) = edited {
         write.change = ScheduleChange::Put(Box::new(edited));
     }
     write
+}
+
+/// Where time brings nothing more, planning has to see whether the schedule is over.
+pub(crate) fn wake_planner(write: &mut PlanWrite, schedule: &Schedule, now: Timestamp) {
+    if let Some(plan) = &mut write.plan
+        && schedule.is_active()
+    {
+        plan.plan_at = plan.plan_at.or(Some(now));
+    }
 }
 
 fn standing(run: &Run) -> Standing {

@@ -227,6 +227,8 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
     }
     let written = match event {
         RunEvent::Succeeded | RunEvent::Failed { .. } | RunEvent::Cancelled => end_attempt(draft, &run, event, report),
+        // A node that stops, or that lost the reply to its own start, gives up what it cannot know the end of.
+        RunEvent::OwnerLost { .. } => end_attempt(draft, &run, event, report),
         // Nothing has been tried, or it goes on later: that is no end of an attempt.
         RunEvent::HandedBack { .. } | RunEvent::Waits { .. } => draft.run_event(&run, event),
         // What happens to a run without its node is not its node's to report.
@@ -235,7 +237,6 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
         | RunEvent::Skipped(_)
         | RunEvent::Resumed { .. }
         | RunEvent::WaitExpired { .. }
-        | RunEvent::OwnerLost { .. }
         | RunEvent::CancelAsked
         | RunEvent::Kept => return RunWritten::Stale,
     };

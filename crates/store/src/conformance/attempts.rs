@@ -157,7 +157,6 @@ pub fn a_node_reports_ends_and_nothing_else(bench: &mut Bench) {
         RunEvent::Started,
         RunEvent::Resumed { at: now },
         RunEvent::WaitExpired { at: now },
-        RunEvent::OwnerLost { at: now },
         RunEvent::CancelAsked,
         RunEvent::Kept,
     ];

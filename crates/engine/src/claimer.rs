@@ -13,7 +13,7 @@ use punctual_core::time::{SlotKey, Zone};
 use punctual_store::{ClaimRequest, Claimed, ClaimedRun, Decision, Result, RunFilter, RunWritten, Settlement, Store};
 use tracing::{info, warn};
 
-use crate::planner::{POLL, later};
+use crate::planner::later;
 use crate::settings::Settings;
 
 /// The most runs that one claim takes.
@@ -70,7 +70,8 @@ impl Claimer {
         if 0 < swept {
             info!("{swept} runs were answered because their time was over");
         }
-        let wake_at = next_at.map_or(later(now, POLL), |next_at| next_at.max(now).min(later(now, POLL)));
+        let poll_at = later(now, self.settings.poll.duration());
+        let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(now).min(poll_at));
         if runs.is_empty() {
             return Ok(Round { started: vec![], wake_at });
         }

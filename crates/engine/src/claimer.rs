@@ -13,7 +13,7 @@ use punctual_core::time::{SlotKey, Zone};
 use punctual_store::{ClaimRequest, Claimed, ClaimedRun, Decision, Result, RunFilter, RunWritten, Settlement, Store};
 use tracing::{info, warn};
 
-use crate::planner::{POLL, later};
+use crate::planner::later;
 use crate::settings::Settings;
 
 /// The most runs that one claim takes.
@@ -72,6 +72,11 @@ impl Claimer {
         if 0 < swept {
             info!("{swept} runs were answered because their time was over");
         }
+        let may_have_more = 0 < request.limit && runs.len() == request.limit;
+        // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
+        let soon = later(now, jiff::SignedDuration::from_millis(1));
+        let poll_at = later(now, self.settings.poll.duration());
+        let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
         let may_have_more = 0 < request.limit && runs.len() == request.limit;
         // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
         let soon = later(now, jiff::SignedDuration::from_millis(1));

@@ -14,6 +14,7 @@ use punctual_engine::clock::SystemClock;
 use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, Nudges, Parts};
+use punctual_engine::spawn::TokioSpawn;
 use punctual_store::Store;
 use punctual_store::sqlite::SqliteStore;
 use tokio::signal::unix::{SignalKind, signal};
@@ -79,6 +80,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             settings,
             runners: Arc::new(runners),
             nudges: Arc::new(Nudges::default()),
+            spawn: Arc::new(TokioSpawn),
         };
         node::run(parts, stop).await?;
         info!("stopped");

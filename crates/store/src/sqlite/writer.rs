@@ -17,6 +17,7 @@ use tracing::{error, warn};
 
 use super::fault::{Done, Fault, Severity};
 use super::lock::Lock;
+use super::open::BUSY_TIMEOUT;
 use super::queue::{Next, Queue};
 use super::session::Session;
 use crate::error::{Result, StoreError};
@@ -328,11 +329,16 @@ impl Writing {
         if self.failed.is_some() {
             return;
         }
-        let emptied = self.session.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let connection = &self.session.connection;
+        // Whoever reads is not waited for: writing must go on, and the next time may work.
+        let emptied = connection
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+            .and(connection.busy_timeout(BUSY_TIMEOUT));
         let Err(error) = emptied else { return };
         let failure = Failure::of(&Fault::Sql(error));
         match failure {
-            // Nothing is lost: it is all in the log, and the next time may work.
+            // Nothing is lost: it is all in the log.
             Failure::DiskFull | Failure::Other { .. } => {}
             Failure::Broken | Failure::Damaged(_) => self.give_up(&failure),
         }

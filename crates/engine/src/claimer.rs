@@ -48,6 +48,8 @@ pub struct Round {
     pub started: Vec<StartedRun>,
     /// Whether the claim got as many as it asked for, so that there may be more.
     pub may_have_more: bool,
+    /// Whether runs at work were called off for others, so that their nodes have to be told.
+    pub has_replaced: bool,
     /// When to look again, unless something changes before.
     pub wake_at: Timestamp,
 }
@@ -77,12 +79,8 @@ impl Claimer {
         let soon = later(now, jiff::SignedDuration::from_millis(1));
         let poll_at = later(now, self.settings.poll.duration());
         let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
-        let may_have_more = 0 < request.limit && runs.len() == request.limit;
-        // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
-        let soon = later(now, jiff::SignedDuration::from_millis(1));
-        let wake_at = next_at.map_or(later(now, POLL), |next_at| next_at.max(soon).min(later(now, POLL)));
         if runs.is_empty() {
-            return Ok(Round { started: vec![], may_have_more, wake_at });
+            return Ok(Round { started: vec![], may_have_more, has_replaced: false, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
             runs.iter().map(|claimed| self.decide(claimed, now)).collect();
@@ -91,7 +89,7 @@ impl Claimer {
             Settlement { run: run.id, epoch: run.epoch(), decision: *decision }
         });
         let written = self.store.settle(now, settlements.collect()).await?;
-        self.replace(&runs, &decisions, now).await?;
+        let has_replaced = self.replace(&runs, &decisions, now).await?;
         let started = runs.into_iter().zip(written).filter_map(|(claimed, written)| match written {
             RunWritten::Done(state @ RunState::Running { .. }) => {
                 let run = Run { state, has_started: true, started_at: Some(now), ..claimed.run };
@@ -103,7 +101,7 @@ impl Claimer {
                 None
             }
         });
-        Ok(Round { started: started.collect(), may_have_more, wake_at })
+        Ok(Round { started: started.collect(), may_have_more, has_replaced, wake_at })
     }
 
     fn decide(&self, claimed: &ClaimedRun, now: Timestamp) -> (Decision, Option<ParkReason>) {
@@ -148,13 +146,14 @@ impl Claimer {
         }
     }
 
-    /// Calls off the runs that others replace.
+    /// Calls off the runs that others replace. Whether there were any.
     async fn replace(
         &self,
         runs: &[ClaimedRun],
         decisions: &[(Decision, Option<ParkReason>)],
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        let mut has_replaced = false;
         let replacing = runs.iter().zip(decisions).filter(|(_, (_, park))| *park == Some(ParkReason::Replaces));
         for (claimed, _) in replacing {
             let filter = RunFilter {
@@ -167,9 +166,10 @@ impl Claimer {
             for sibling in siblings.iter().filter(|sibling| sibling.id != claimed.run.id && sibling.is_active()) {
                 info!(run.id = %sibling.id, "run {} is replaced by run {}", sibling.id, claimed.run.id);
                 self.store.cancel(now, sibling.id).await?;
+                has_replaced = true;
             }
         }
-        Ok(())
+        Ok(has_replaced)
     }
 
     fn zone(&self, schedule: Option<&Schedule>) -> Zone {

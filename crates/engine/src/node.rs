@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent};
+use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent, RunState};
 use punctual_core::schedule::Work;
 use punctual_core::{NodeId, RunId};
 use punctual_store::{AttemptReport, RunWritten, Store, StoreError};
@@ -50,11 +51,13 @@ pub struct Parts {
     pub spawn: Arc<dyn Spawn>,
 }
 
-/// Wake-ups without data: whoever is woken looks for itself.
+/// What others tell a running node. Wake-ups carry no data: whoever is woken looks for itself.
 #[derive(Debug, Default)]
 pub struct Nudges {
     plan: Notify,
     work: Notify,
+    has_stops: AtomicBool,
+    is_paused: AtomicBool,
 }
 
 impl Nudges {
@@ -64,8 +67,25 @@ impl Nudges {
         self.work.notify_one();
     }
 
-    /// There may be something to claim, or to stop.
+    /// There may be something to claim.
     pub fn runs_changed(&self) {
+        self.work.notify_one();
+    }
+
+    /// A run at work was called off: its node stops it at once, and not only with its next renewal.
+    pub fn run_cancelled(&self) {
+        self.has_stops.store(true, Ordering::Release);
+        self.work.notify_one();
+    }
+
+    /// The node claims nothing more until it is resumed. What is at work goes on, planning too.
+    pub fn pause(&self) {
+        self.is_paused.store(true, Ordering::Release);
+    }
+
+    /// The node claims again.
+    pub fn resume(&self) {
+        self.is_paused.store(false, Ordering::Release);
         self.work.notify_one();
     }
 }
@@ -109,6 +129,7 @@ struct HeldRun {
     epoch: u64,
     stopper: Stopper,
     why: Option<WhyStopped>,
+    label: String,
 }
 
 /// How the work of an attempt ended.
@@ -234,6 +255,9 @@ impl Incarnation {
         if fence != StopLevel::GoOn {
             self.stop_all(fence, WhyStopped::Lost);
         }
+        if self.parts.nudges.has_stops.swap(false, Ordering::AcqRel) {
+            self.keeper.look_soon();
+        }
         let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
         let upkeep = self.keeper.tick(now, boot, &held).await?;
         for (id, level) in upkeep.stop {
@@ -247,11 +271,15 @@ impl Incarnation {
         if self.watch.is_held(boot) {
             return Ok(upkeep.wake_at.min(later(now, self.parts.settings.poll.duration())));
         }
-        let free = self.parts.settings.places.saturating_sub(self.held.len());
+        let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
+        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(self.held.len()) };
         let round = self.claimer.tick(now, free).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));
         let has_room = self.held.len() < self.parts.settings.places;
-        if round.may_have_more && has_room {
+        if round.has_replaced {
+            self.keeper.look_soon();
+        }
+        if round.has_replaced || round.may_have_more && has_room {
             return Ok(now);
         }
         Ok(round.wake_at.min(upkeep.wake_at))
@@ -284,7 +312,9 @@ impl Incarnation {
             });
         }));
         self.at_work += 1;
-        self.held.insert(id, HeldRun { epoch, stopper, why: None });
+        let label = label(&started);
+        info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
+        self.held.insert(id, HeldRun { epoch, stopper, why: None, label });
     }
 
     async fn next_end(&mut self) -> WorkEnd {
@@ -310,12 +340,10 @@ impl Incarnation {
         }
         let written = self.parts.store.finish(now, self.reports.clone()).await?;
         for (report, written) in std::mem::take(&mut self.reports).into_iter().zip(written) {
-            self.held.remove(&report.run);
+            let label = self.held.remove(&report.run).map_or_else(|| report.run.to_string(), |held| held.label);
             match written {
-                RunWritten::Done(state) => {
-                    info!(run.id = %report.run, "run {} is {} after {}", report.run, state.name(), report.event.name());
-                }
-                RunWritten::Stale => warn!(run.id = %report.run, "run {} was not this node's any more", report.run),
+                RunWritten::Done(state) => tell_end(&label, &report, &state),
+                RunWritten::Stale => warn!(run.id = %report.run, "{label} was not this node's any more"),
             }
         }
         // A schedule may be over now, or have a place for another run.
@@ -403,6 +431,25 @@ async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
             () = nudges.plan.notified() => planner.schedules_changed(),
             () = clock.sleep_until(wake_at) => {}
         }
+    }
+}
+
+/// What people call a run: its schedule and the time that it answers.
+fn label(started: &StartedRun) -> String {
+    let run = &started.run;
+    let name = started.schedule.as_ref().and_then(|schedule| schedule.name.clone());
+    format!("{} of {}", name.unwrap_or_else(|| run.terms.work.agent().to_owned()), run.scheduled_at)
+}
+
+fn tell_end(label: &str, report: &AttemptReport, state: &RunState) {
+    let said = report.report.error.as_ref().map(|error| &error.message).or(report.report.summary.as_ref());
+    // What the work says of itself stays on its line.
+    let said = said.map(|said| format!(": {}", said.escape_debug())).unwrap_or_default();
+    match state {
+        RunState::Planned { due_at, .. } => {
+            warn!(run.id = %report.run, "{label} has {}, next try at {due_at}{said}", report.event.name());
+        }
+        state => info!(run.id = %report.run, "{label} has {}{said}", state.name()),
     }
 }
 

@@ -160,6 +160,13 @@ fn what_cannot_have_happened_is_refused_and_changes_nothing() {
             "a run that is running cannot be claimed",
         ),
         (Body::RunsStarted { runs: vec![run_id(2)] }, "a run that is planned cannot be started"),
+        // What is true of each is not true of the second, and the fold must not stumble over it.
+        (Body::RunsClaimed { owner: NODE, runs: vec![run_id(2), run_id(2)] }, "stands in it twice"),
+        (Body::RunsStarted { runs: vec![run_id(1), run_id(1)] }, "stands in it twice"),
+        (
+            Body::Planned(PlanEntry { withdrawn: vec![run_id(2)], moved: vec![planned(2)], ..plan(&[]) }),
+            "stands in it twice",
+        ),
         (changed(1, 0, RunEvent::Succeeded), "has epoch 1, not 0"),
         (changed(2, 0, RunEvent::Succeeded), "a run that is planned cannot be succeeded"),
     ] {

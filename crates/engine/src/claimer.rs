@@ -46,6 +46,8 @@ pub struct StartedRun {
 pub struct Round {
     /// Runs whose work begins now.
     pub started: Vec<StartedRun>,
+    /// Whether the claim got as many as it asked for, so that there may be more.
+    pub may_have_more: bool,
     /// When to look again, unless something changes before.
     pub wake_at: Timestamp,
 }
@@ -70,11 +72,10 @@ impl Claimer {
         if 0 < swept {
             info!("{swept} runs were answered because their time was over");
         }
-        // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
-        let soon = later(now, jiff::SignedDuration::from_millis(1));
-        let wake_at = next_at.map_or(later(now, POLL), |next_at| next_at.max(soon).min(later(now, POLL)));
+        let wake_at = next_at.map_or(later(now, POLL), |next_at| next_at.max(now).min(later(now, POLL)));
+        let may_have_more = 0 < request.limit && runs.len() == request.limit;
         if runs.is_empty() {
-            return Ok(Round { started: vec![], wake_at });
+            return Ok(Round { started: vec![], may_have_more, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
             runs.iter().map(|claimed| self.decide(claimed, now)).collect();
@@ -95,8 +96,7 @@ impl Claimer {
                 None
             }
         });
-        // There may be more than one claim takes.
-        Ok(Round { started: started.collect(), wake_at })
+        Ok(Round { started: started.collect(), may_have_more, wake_at })
     }
 
     fn decide(&self, claimed: &ClaimedRun, now: Timestamp) -> (Decision, Option<ParkReason>) {

@@ -209,10 +209,9 @@ impl Incarnation {
         }
         let free = self.parts.settings.places.saturating_sub(self.held.len());
         let round = self.claimer.tick(now, free).await?;
-        let is_full = round.started.len() == free.min(crate::claimer::BATCH_MAX) && 0 < free;
         round.started.into_iter().for_each(|started| self.start(started, now));
         let has_room = self.held.len() < self.parts.settings.places;
-        if is_full && has_room {
+        if round.may_have_more && has_room {
             return Ok(now);
         }
         Ok(round.wake_at.min(upkeep.wake_at))

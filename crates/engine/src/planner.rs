@@ -3,7 +3,7 @@
 //! In: schedules whose time to be planned has come. Out: [`PlanWrite`]s. The decisions are `core/plan`'s; correctness is the
 //! store's, which refuses a write that is based on an old reading. The planner's lease only says who runs the loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -34,6 +34,9 @@ const RECONCILE_ROUNDS: u64 = 1_440;
 /// How long a schedule rests that cannot be compiled: its zone or calendar is missing.
 const BROKEN_REST: SignedDuration = SignedDuration::from_mins(10);
 
+/// How long planning rests when somebody else was faster.
+const CONFLICT_REST: SignedDuration = SignedDuration::from_millis(20);
+
 /// The most compiled schedules that are kept.
 const TIMETABLES_MAX: usize = 50_000;
 
@@ -48,6 +51,8 @@ pub struct Planner {
     reconciled_at: Option<Timestamp>,
     reconciled_to: Option<ScheduleId>,
     next_midnight: Option<Timestamp>,
+    /// Schedules whose last write was a conflict: they are planned with a look at every run that stands.
+    careful: BTreeSet<ScheduleId>,
 }
 
 /// What a look at the schedules brought.
@@ -75,6 +80,7 @@ impl Planner {
             reconciled_at: None,
             reconciled_to: None,
             next_midnight: None,
+            careful: BTreeSet::new(),
         }
     }
 
@@ -97,8 +103,14 @@ impl Planner {
             writes.extend(self.decide(task, now).await?);
         }
         let wrote = !writes.is_empty();
+        let ids: Vec<ScheduleId> = writes.iter().map(PlanWrite::schedule).collect();
         let written = self.store.plan(now, writes).await?;
-        if is_full || written.contains(&Written::Conflict) {
+        self.careful =
+            ids.iter().zip(&written).filter(|(_, it)| **it == Written::Conflict).map(|(id, _)| *id).collect();
+        if !self.careful.is_empty() {
+            return Ok(Planned { is_planner: true, wrote, wake_at: later(now, CONFLICT_REST) });
+        }
+        if is_full {
             return Ok(Planned { is_planner: true, wrote, wake_at: now });
         }
         self.reconcile(now).await?;
@@ -127,7 +139,7 @@ impl Planner {
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
             return Ok(self.recovering.write(&subject, &timetable, &self.settings, &*self.ids, now));
         }
-        if task.record.zone_data != zone_data {
+        if task.record.zone_data != zone_data || self.careful.contains(&schedule.id) {
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
             info!(schedule.id = %schedule.id, "planning schedule {} again with zone data {zone_data}", schedule.id);
             let cursor = schedule.cursor.clone();

@@ -118,7 +118,17 @@ pub fn plan(draft: &mut Draft, write: PlanWrite) -> Written {
 }
 
 fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
-    let found = world.schedules.get(&write.schedule()).map(|record| &record.schedule);
+    let id = write.schedule();
+    // What was checked for one schedule is written for that one.
+    let is_its_own = match &write.change {
+        ScheduleChange::Put(schedule) => schedule.id == id,
+        ScheduleChange::None | ScheduleChange::Delete { .. } => true,
+    };
+    let is_planned = write.plan.as_ref().is_none_or(|plan| plan.schedule == id);
+    if !is_its_own || !is_planned || write.skips.iter().any(|skip| skip.schedule != id) {
+        return false;
+    }
+    let found = world.schedules.get(&id).map(|record| &record.schedule);
     match (&write.expected, found) {
         (Expected::New, found) => found.is_none(),
         (Expected::At { version, cursor, .. }, Some(found)) => found.version == *version && found.cursor == *cursor,
@@ -136,6 +146,9 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
     }
     for run in write.let_go {
         let run = draft.world.runs.get(&run).ok_or(JournalError::UnknownRun(run))?.clone();
+        if run.schedule != Some(id) {
+            return Err(JournalError::NotIts(run.id));
+        }
         if run.planned_for().is_none() {
             return Err(JournalError::NotPlanned(run.id));
         }
@@ -207,24 +220,31 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
         let is_same = end.digest == Attempt::digest(&event, &report);
         return if is_same { RunWritten::Done(end.state) } else { RunWritten::Stale };
     }
-    if run.epoch() != epoch {
+    // A run that went back keeps its epoch, and is nobody's all the same.
+    let is_held = !matches!(run.state, RunState::Planned { .. } | RunState::Finished { .. });
+    if !is_held || run.epoch() != epoch {
         return RunWritten::Stale;
     }
-    let written = match (&event, run.state) {
+    let written = match event {
+        RunEvent::Succeeded | RunEvent::Failed { .. } | RunEvent::Cancelled => end_attempt(draft, &run, event, report),
         // Nothing has been tried, or it goes on later: that is no end of an attempt.
-        (RunEvent::HandedBack { .. } | RunEvent::Waits { .. }, _) | (_, RunState::Claimed { .. }) => {
-            draft.run_event(&run, event)
-        }
-        _ => end_attempt(draft, &run, event, report),
+        RunEvent::HandedBack { .. } | RunEvent::Waits { .. } => draft.run_event(&run, event),
+        // What happens to a run without its node is not its node's to report.
+        RunEvent::Claimed { .. }
+        | RunEvent::Started
+        | RunEvent::Skipped(_)
+        | RunEvent::Resumed { .. }
+        | RunEvent::WaitExpired { .. }
+        | RunEvent::OwnerLost { .. }
+        | RunEvent::CancelAsked
+        | RunEvent::Kept => return RunWritten::Stale,
     };
     if written.is_ok() { draft.state(id) } else { RunWritten::Stale }
 }
 
+/// Writes the end of an attempt that was counted.
 fn end_attempt(draft: &mut Draft, run: &Run, event: RunEvent, report: Report) -> Result<(), JournalError> {
-    match Attempt::of(run, event, report) {
-        Some(attempt) => draft.add(Body::AttemptEnded(Box::new(attempt))),
-        None => draft.run_event(run, event),
-    }
+    draft.add(Body::AttemptEnded(Box::new(Attempt::of(run, event, report))))
 }
 
 /// Calls a run off.
@@ -304,7 +324,10 @@ pub fn sweep(draft: &mut Draft, overdue: &Overdue) {
         sweep_one(draft, *id, |_| RunEvent::Skipped(SkipReason::AgentRemoved));
     }
     for id in &overdue.waited {
-        sweep_one(draft, *id, |_| RunEvent::WaitExpired { at: now });
+        if let Some(run) = draft.world.runs.get(id).cloned() {
+            let event = RunEvent::WaitExpired { at: now };
+            end_attempt(draft, &run, event, Report::default()).expect("what is swept here waits");
+        }
     }
 }
 
@@ -321,7 +344,7 @@ fn sweep_one(draft: &mut Draft, id: RunId, event: impl Fn(&Run) -> RunEvent) {
     let run = draft.world.runs.get(&id).cloned();
     // One run can be overdue in two ways: the first has answered it.
     if let Some(run) = run.filter(|run| !run.state.is_final()) {
-        draft.run_event(&run, event(&run)).expect("what is swept is planned or waits");
+        draft.run_event(&run, event(&run)).expect("what is swept is planned");
     }
 }
 
@@ -335,9 +358,9 @@ pub fn take_away(draft: &mut Draft, node: NodeId, owned: &[RunId], is_lost: bool
                 let due_at = run.due_at.min(now);
                 draft.run_event(&run, RunEvent::HandedBack { due_at, parks: false }).expect("it is claimed");
             }
-            RunState::Claimed { .. } => draft.run_event(&run, RunEvent::OwnerLost { at: now }).expect("it is claimed"),
-            RunState::Running { .. } => {
-                end_attempt(draft, &run, RunEvent::OwnerLost { at: now }, Report::default()).expect("it is at work");
+            RunState::Claimed { .. } | RunState::Running { .. } => {
+                let event = RunEvent::OwnerLost { at: now };
+                end_attempt(draft, &run, event, Report::default()).expect("a node has it");
             }
             _ => {}
         }

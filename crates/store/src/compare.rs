@@ -6,7 +6,7 @@ use punctual_core::run::RunEvent;
 use crate::requests::{HistoryFilter, HistoryItem, HistoryWhat};
 
 /// The most schedules and runs in one part of a checkpoint.
-const PART_MAX: usize = 500;
+pub(crate) const PART_MAX: usize = 500;
 
 /// The most differences that are told.
 const TOLD_MAX: usize = 100;

@@ -2,14 +2,17 @@
 //!
 //! Rows say what is, the journal says what happened, and both change in one transaction. Every rule lies in
 //! `punctual-core`: a store reads the rows that a change concerns, lets the rules change them ([`change`]), and
-//! writes back what is different. [`memory`] is the model, `sqlite` the default.
+//! writes back what is different. [`memory`] is the model, [`sqlite`] the default.
 
 pub mod change;
 pub mod compare;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 pub mod memory;
 mod requests;
 mod roles;
+pub mod sqlite;
 
 pub use error::{Result, StoreError};
 pub use requests::*;

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, PlanEntry, RunChange, ScheduleRecord, SkipEntry};
 use punctual_core::plan::{Limits, Outage};
 use punctual_core::run::{Outcome, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::{Elapsed, NodeId, RunId, ScheduleId};
+
+/// The finest time that stores tell apart: every time that they are given is a whole number of these.
+pub const MOMENT: SignedDuration = SignedDuration::from_micros(1);
 
 /// A schedule that planning has something to do for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +175,7 @@ pub struct AttemptReport {
     pub run: RunId,
     /// The epoch under which it was held.
     pub epoch: u64,
-    /// How it ended: succeeded, failed, cancelled, handed back, or put to wait.
+    /// How it ended: succeeded, failed, cancelled, handed back, or put to wait. Anything else is stale.
     pub event: RunEvent,
     /// What it said about itself.
     pub report: Report,
@@ -294,7 +297,7 @@ pub struct HistoryItem {
 /// What a line of history is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryWhat {
-    /// An attempt ended.
+    /// An attempt ended: by its own report, because its node was lost, or because what it waited for did not come.
     Attempt(Box<Attempt>),
     /// A run ended without an attempt, or between two: skipped or cancelled.
     RunEnded(RunChange),

@@ -2,7 +2,7 @@
 //!
 //! Every method that writes is one transaction: when it returns, its effect and the journal entries that explain it are
 //! durable; when it fails, nothing of it is there. Ids and `now` are given by the caller, and every order ends with the
-//! id: the same calls give the same answers on every store.
+//! id: the same calls give the same answers on every store. Times are whole microseconds ([`crate::MOMENT`]).
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -38,7 +38,8 @@ pub trait Plan: Send + Sync {
     /// for, or the plan was made with other zone data.
     async fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Result<Vec<PlanTask>>;
 
-    /// When the next schedule wants to be planned, of those that are not to be planned at once.
+    /// The earliest time at which a schedule wants to be planned; it may have come already. What is to be planned for
+    /// another reason than its time, an outage or other zone data, is not counted.
     async fn next_plan_at(&self) -> Result<Option<Timestamp>>;
 
     /// One schedule, with the runs that a change of its plan concerns: planned ones, and those of slots behind `now`.
@@ -47,7 +48,11 @@ pub trait Plan: Send + Sync {
     /// Carries out planning decisions, each whole or not at all, all of them in one transaction. One answer each, in order.
     ///
     /// A write is a conflict, and changes nothing, if the schedule is no longer as expected, if a run that it moves,
-    /// withdraws or lets go is no longer planned, or if a slot has its run already.
+    /// withdraws or lets go is no longer planned or not the schedule's, or if a slot has its run already. A later write
+    /// sees what the earlier ones have done.
+    ///
+    /// An edit gives its terms to the runs of slots that nobody has touched. A schedule that is deleted leaves behind
+    /// what it does not withdraw: such runs are carried out under their own terms, retries and requests included.
     async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>>;
 
     /// The zones of the schedules, each with its last day that was begun, by name.
@@ -83,14 +88,17 @@ pub trait Claims: Send + Sync {
     ///
     /// Runs are taken lane by lane ([`punctual_core::plan::Lane::rank`]), within a lane by due time and id, and never
     /// beyond a limit. When this returns, the claims are durable and no other node holds these runs.
+    /// [`crate::StoreError::LeaseEnded`] if the node's lease has ended, taken for dead or not: it has to renew it first.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed>;
 
     /// Writes what admission decided about claimed runs. One answer each, in order.
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>>;
 
-    /// Writes how attempts ended. One answer each, in order.
+    /// Writes how attempts ended: succeeded, failed or cancelled; or that they did not end, and the run goes back or
+    /// waits. One answer each, in order.
     ///
-    /// The same report of the same epoch again gets the same answer and changes nothing; another one is stale.
+    /// The same end of the same epoch again gets the same answer and changes nothing; another one is stale, and so is a
+    /// second hand-back. A target that calls back reports under the epoch with which the run began to wait.
     async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>>;
 }
 
@@ -115,9 +123,11 @@ pub trait Nodes: Send + Sync {
     /// The nodes that are alive as far as their leases say, by id.
     async fn nodes(&self) -> Result<Vec<NodeRecord>>;
 
-    /// Takes or renews the planner's lease, if it is free or the node's own.
+    /// Takes or renews the planner's lease, if it is free or the node's own. It is free when it has ended, and when its
+    /// holder is gone.
     ///
     /// Taking it after it had ended marks every schedule with the outage, in the same transaction.
+    /// [`crate::StoreError::LeaseEnded`] if the node's own lease has ended.
     async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease>;
 
     /// Marks every schedule with an outage that no lease shows: the clock has jumped, or the machine slept.

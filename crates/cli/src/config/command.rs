@@ -1,15 +1,13 @@
 //! `punctual config`: is the configuration right, and what does it say?
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 
 use super::error::ConfigError;
 use super::{Config, DEFAULT_FILE};
-use crate::output::unless_closed;
+use crate::output::print;
 
 /// Check the configuration, or show every setting with its value.
 ///
@@ -61,8 +59,4 @@ fn show(config: &Config, args: &ConfigArgs) -> String {
 
 fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    unless_closed(io::stdout().write_all(text.as_bytes())).context("printing the configuration")
 }

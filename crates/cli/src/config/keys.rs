@@ -191,6 +191,13 @@ pub(super) const SCHEDULE: Keys = Keys {
             "the agent's, else `1`",
             "how many runs of its agent may be at work when one of its own starts",
         ),
+        key(
+            "concurrency_key",
+            "text",
+            "none",
+            "what its runs share with those of other schedules: an account, a repository, a machine",
+        ),
+        key("concurrency_max", "1 to 1000000", "1 where there is a key", "how many runs with that key may be at work"),
         key("enabled", "boolean", "`true`", "`false` switches it off; slots of that time are skipped as `disabled`"),
     ],
 };

@@ -13,7 +13,6 @@ mod schedule;
 mod section;
 mod size;
 mod suggest;
-#[cfg_attr(not(test), expect(dead_code, reason = "`punctual up` will be the first to write schedules to a store"))]
 mod sync;
 mod trigger;
 mod value;
@@ -33,12 +32,14 @@ use toml::de::DeTable;
 
 use crate::zones::ZoneSource;
 use agent::{Agent, read_cap};
+pub(crate) use agent::{ProcessConfig, RunnerConfig};
 pub(crate) use command::{ConfigArgs, run};
 use env::Overrides;
 use error::{ConfigError, Place, Problems};
 use keys::{CALENDAR, ENGINE, LIMITS, TOP};
 use schedule::{FileSchedule, Known};
 use section::Section;
+pub(crate) use sync::{Changes, changes};
 use trigger::read_zone;
 use value::{Value, short};
 

@@ -1,10 +1,11 @@
 //! Schedules kept in the file.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use punctual_core::Elapsed;
 use punctual_core::run::RetryPolicy;
-use punctual_core::schedule::{Bounds, CatchUp, DstPolicy, MaxDelay, Policy, Priority, Work};
+use punctual_core::schedule::{Bounds, CatchUp, Concurrency, DstPolicy, MaxDelay, Policy, Priority, Work};
 use punctual_core::time::{Calendar, Zone, Zones};
 use serde_json::{Map, Value as Json, json};
 
@@ -92,8 +93,8 @@ impl FileSchedule {
     /// Every key of the schedule and its value.
     pub(super) fn settings(&self) -> Map<String, Json> {
         let Work::Agent { agent, prompt, inputs } = &self.work;
-        let Policy { dst, catch_up, overlap, max_delay, retry, after_loss, timeout, priority, max_concurrent } =
-            &self.policy;
+        let Policy { dst, catch_up, overlap, max_delay, retry, after_loss, timeout, priority, .. } = &self.policy;
+        let Policy { max_concurrent, concurrency, .. } = &self.policy;
         let settings = json!({
             "name": self.name,
             "project": self.project,
@@ -126,6 +127,8 @@ impl FileSchedule {
             "timeout": timeout,
             "priority": priority.get(),
             "max_concurrent": max_concurrent,
+            "concurrency_key": concurrency.as_ref().map(|concurrency| &concurrency.key),
+            "concurrency_max": concurrency.as_ref().map(|concurrency| concurrency.max),
             "enabled": self.enabled,
         });
         let mut settings = super::print::object(settings);
@@ -177,7 +180,7 @@ fn read_policy(section: &Section<'_>, agent: Option<&Agent>) -> Policy {
         max_attempts: section
             .get("max_attempts")
             .and_then(|value| value.integer(1..=1_000)?.try_into().ok())
-            .and_then(std::num::NonZeroU32::new)
+            .and_then(NonZeroU32::new)
             .unwrap_or(default.retry.max_attempts),
         backoff: section.get("backoff").and_then(Value::word).unwrap_or(default.retry.backoff),
         delay: duration("retry_delay", default.retry.delay),
@@ -214,6 +217,22 @@ fn read_policy(section: &Section<'_>, agent: Option<&Agent>) -> Policy {
             .and_then(|priority| Priority::new(priority).ok())
             .unwrap_or_default(),
         max_concurrent: section.get("max_concurrent").and_then(read_cap).unwrap_or(agent_cap),
+        concurrency: read_concurrency(section),
+    }
+}
+
+fn read_concurrency(section: &Section<'_>) -> Option<Concurrency> {
+    let max = section.get("concurrency_max").map(|value| (value, read_cap(value)));
+    match (section.get("concurrency_key"), max) {
+        (Some(key), max) => {
+            let max = max.and_then(|(_, max)| max).unwrap_or(NonZeroU32::MIN);
+            Some(Concurrency { key: key.text()?.to_owned(), max })
+        }
+        (None, Some((value, _))) => {
+            value.refuse("concurrency_max has no key to count by", "set concurrency_key too");
+            None
+        }
+        (None, None) => None,
     }
 }
 

@@ -16,8 +16,8 @@ use punctual_core::schedule::{GapPolicy, Pass, RepeatPolicy, ZonedCron};
 use punctual_core::time::Dialect;
 
 use crate::output::unless_closed;
+use crate::zoned_cron;
 use crate::zones::ZoneSource;
-use crate::{clock, zoned_cron};
 use request::{Refusal, Request};
 
 /// Show when a trigger fires: local time, UTC, offset, and what clock changes do to it.
@@ -213,7 +213,7 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
         on_event: args.on_event,
         delay: args.delay,
         zone: args.zone,
-        from: args.from.unwrap_or_else(clock::now),
+        from: args.from.unwrap_or_else(punctual_engine::clock::now),
         until: args.until,
         count: args.count,
         gap: Some(match args.gap {

@@ -316,8 +316,9 @@ pub struct Attempt {
     /// When the work began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// The node that did it.
-    pub node: NodeId,
+    /// The node that had it; none for a run that had left its node to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
     /// How it ended.
     pub event: RunEvent,
     /// What it said about itself.
@@ -326,9 +327,9 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The end of the attempt that `run` is at, if a node has it.
-    pub fn of(run: &Run, event: RunEvent, report: Report) -> Option<Attempt> {
-        Some(Attempt {
+    /// The end of the attempt that `run` is at.
+    pub fn of(run: &Run, event: RunEvent, report: Report) -> Attempt {
+        Attempt {
             run: run.id,
             epoch: run.epoch(),
             attempt: run.state.tally().attempt,
@@ -338,10 +339,10 @@ impl Attempt {
             project: run.terms.project.clone(),
             scheduled_at: run.scheduled_at,
             started_at: run.started_at,
-            node: run.owner()?,
+            node: run.owner(),
             event,
             report,
-        })
+        }
     }
 
     /// A digest of what was reported: the same report twice is one report.

@@ -52,6 +52,9 @@ pub enum JournalError {
         /// The epoch that was named.
         found: u64,
     },
+    /// A plan changes a run of another schedule, or one run twice; or a batch names a run twice.
+    #[error("run {0} is not this entry's to change, or stands in it twice")]
+    NotIts(RunId),
     /// A run that was touched is not withdrawn and does not move.
     #[error("run {0} is not planned any more")]
     NotPlanned(RunId),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Attempt, Body, Checkpoint, Entry, PlanEntry, PlannedRun};
+use super::entry::{Attempt, Body, Checkpoint, Entry, PlanEntry};
 use super::error::JournalError;
 use crate::plan::Outage;
 use crate::run::{AttemptEnd, Run, RunEvent, RunState, Terms};
@@ -95,10 +95,12 @@ impl World {
             },
             Body::RunAsked(run) => self.check_asked(run),
             Body::RunsClaimed { owner, runs } => {
+                check_once(runs.iter().copied())?;
                 let event = RunEvent::Claimed { owner: *owner, at: entry.at };
                 runs.iter().try_for_each(|run| self.check_event(*run, &event, entry.at))
             }
             Body::RunsStarted { runs } => {
+                check_once(runs.iter().copied())?;
                 runs.iter().try_for_each(|run| self.check_event(*run, &RunEvent::Started, entry.at))
             }
             Body::RunChanged(change) => {
@@ -119,13 +121,19 @@ impl World {
             let version = schedule.version;
             return Err(JournalError::OtherVersion { schedule: schedule.id, version, planned: plan.version });
         }
-        for id in &plan.withdrawn {
-            if !self.run(*id)?.is_untouched() {
-                return Err(JournalError::NotPlanned(*id));
+        let changed = || plan.withdrawn.iter().copied().chain(plan.moved.iter().map(|moved| moved.id));
+        check_once(changed())?;
+        for id in changed() {
+            let run = self.run(id)?;
+            if run.schedule != Some(plan.schedule) {
+                return Err(JournalError::NotIts(id));
+            }
+            if run.planned_for().is_none() {
+                return Err(JournalError::NotPlanned(id));
             }
         }
-        for PlannedRun { id, .. } in &plan.moved {
-            if self.run(*id)?.planned_for().is_none() {
+        for id in &plan.withdrawn {
+            if !self.run(*id)?.is_untouched() {
                 return Err(JournalError::NotPlanned(*id));
             }
         }
@@ -254,9 +262,10 @@ impl World {
         for moved in &plan.moved {
             let run = self.runs.get_mut(&moved.id).expect("the entry has been checked");
             run.scheduled_at = moved.scheduled_at;
-            run.expires_at = moved.expires_at;
             run.follows = moved.follows;
+            // What has been on time once rests as long as its retry says, and is never too late any more.
             if run.is_untouched() {
+                run.expires_at = moved.expires_at;
                 run.due_at = moved.due_at;
                 run.state = RunState::planned(moved.due_at, run.epoch());
             }
@@ -368,4 +377,10 @@ impl World {
     fn run(&self, id: RunId) -> Result<&Run, JournalError> {
         self.runs.get(&id).ok_or(JournalError::UnknownRun(id))
     }
+}
+
+/// Whether no run stands twice in one entry: what is true of each would not be true of the second.
+fn check_once(mut ids: impl Iterator<Item = RunId>) -> Result<(), JournalError> {
+    let mut seen = BTreeSet::new();
+    ids.find(|id| !seen.insert(*id)).map_or(Ok(()), |id| Err(JournalError::NotIts(id)))
 }

@@ -12,7 +12,7 @@ use punctual_core::run::{Run, RunState};
 use super::{MemoryStore, State};
 use crate::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, RunWritten, Settlement};
+use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, MOMENT, RunWritten, Settlement};
 use crate::roles::Claims;
 
 #[async_trait]
@@ -20,7 +20,7 @@ impl Claims for MemoryStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let mut state = self.state();
         let now = request.now;
-        if state.nodes.get(&request.node).is_none_or(|node| node.lease_until < now) {
+        if !state.has_lease(request.node, now) {
             return Err(StoreError::LeaseEnded);
         }
         let overdue = state.overdue(now, &request.limits);
@@ -60,11 +60,13 @@ impl State {
     /// Runs whose time is over, at most [`SWEEP_MAX`] of them.
     fn overdue(&self, now: Timestamp, limits: &Limits) -> Overdue {
         let planned = || self.world.runs.values().filter(|run| run.planned_for().is_some());
+        let is_full = self.is_full(limits);
         let mut expired: Vec<(Timestamp, RunId, bool)> = planned()
             .filter_map(|run| Some((run, run.expires_at.filter(|expires_at| *expires_at < now)?)))
             .map(|(run, expires_at)| {
                 let lane = Lane::of(&run.terms);
-                let waits_for_place = self.world.is_blocked(run) || !limits.is_open(&lane, self.held(&lane));
+                let is_open = !is_full && limits.is_open(&lane, self.held(&lane));
+                let waits_for_place = !is_open || self.world.is_blocked(run);
                 (expires_at, run.id, waits_for_place)
             })
             .collect();
@@ -147,8 +149,7 @@ impl State {
     /// The first run of every open lane that the node can take from, due or not.
     fn open_heads(&self, request: &ClaimRequest) -> BTreeMap<Lane, (Timestamp, RunId)> {
         let mut heads: BTreeMap<Lane, (Timestamp, RunId)> = BTreeMap::new();
-        let held_in_all = self.world.runs.values().filter(|run| run.owner().is_some()).count();
-        if request.limits.global.is_some_and(|max| max as usize <= held_in_all) {
+        if self.is_full(&request.limits) {
             return heads;
         }
         for run in self.world.runs.values() {
@@ -161,6 +162,12 @@ impl State {
         }
         heads.retain(|lane, _| request.limits.is_open(lane, self.held(lane)));
         heads
+    }
+
+    /// Whether as many runs hold a place as may in all.
+    fn is_full(&self, limits: &Limits) -> bool {
+        let held = self.world.runs.values().filter(|run| run.owner().is_some()).count();
+        limits.global.is_some_and(|max| max as usize <= held)
     }
 
     /// How many runs hold places that a lane shares.
@@ -189,8 +196,9 @@ impl State {
     fn next_at(&self, request: &ClaimRequest) -> Option<Timestamp> {
         let heads = self.open_heads(request);
         let due = heads.values().map(|(due_at, _)| *due_at).filter(|due_at| request.now < *due_at);
-        let expires =
-            self.world.runs.values().filter(|run| run.planned_for().is_some()).filter_map(|run| run.expires_at);
+        // At its last instant a run may still begin: its time is over a moment later.
+        let planned = self.world.runs.values().filter(|run| run.planned_for().is_some());
+        let expires = planned.filter_map(|run| run.expires_at?.checked_add(MOMENT).ok());
         let waits = self.world.runs.values().filter_map(|run| match run.state {
             RunState::Waiting { wait_until, .. } => Some(wait_until),
             _ => None,

@@ -20,11 +20,7 @@ impl Journal for MemoryStore {
 
     async fn head(&self) -> Result<Head> {
         let state = self.state();
-        let chain = |before, entry: &Entry| {
-            let body = serde_json::to_string(&entry.body).expect("an entry is plain data");
-            checksum(before, entry.seq, entry.at, &body)
-        };
-        Ok(Head { seq: state.world.seq, checksum: state.entries.iter().fold(0, chain) })
+        Ok(Head { seq: state.world.seq, checksum: state.entries.iter().fold(state.checksum_before, chain) })
     }
 
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
@@ -52,9 +48,12 @@ impl Journal for MemoryStore {
         let is_start = |entry: &&Entry| matches!(&entry.body, Body::Checkpoint(checkpoint) if checkpoint.part == 1);
         let start = state.entries.iter().filter(is_start).rfind(|entry| entry.at <= before).map(|entry| entry.seq);
         let Some(start) = start else { return Ok(0) };
-        let count = state.entries.len();
-        state.entries.retain(|entry| start <= entry.seq);
-        Ok((count - state.entries.len()) as u64)
+        let entries = std::mem::take(&mut state.entries).into_iter();
+        let (gone, kept): (Vec<Entry>, Vec<Entry>) = entries.partition(|entry| entry.seq < start);
+        state.entries = kept;
+        // What is gone stays in the sum of what comes behind it.
+        state.checksum_before = gone.iter().fold(state.checksum_before, chain);
+        Ok(gone.len() as u64)
     }
 
     async fn verify(&self) -> Result<Vec<String>> {
@@ -65,6 +64,11 @@ impl Journal for MemoryStore {
         }
         Ok(differences(&world, &state.world))
     }
+}
+
+fn chain(before: u64, entry: &Entry) -> u64 {
+    let body = serde_json::to_string(&entry.body).expect("an entry is plain data");
+    checksum(before, entry.seq, entry.at, &body)
 }
 
 #[async_trait]

@@ -33,6 +33,8 @@ pub struct State {
     pub world: World,
     /// The journal, from its beginning or from a checkpoint on.
     pub entries: Vec<Entry>,
+    /// The checksum of the last entry that was let go; 0 while there is none.
+    pub checksum_before: u64,
     /// The nodes that have a lease.
     pub nodes: BTreeMap<NodeId, NodeRecord>,
     /// Who plans.

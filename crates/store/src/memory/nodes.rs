@@ -71,6 +71,9 @@ impl Nodes for MemoryStore {
     async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
         let mut state = self.state();
         let now = sign.now;
+        if !state.has_lease(sign.node, now) {
+            return Err(StoreError::LeaseEnded);
+        }
         let until = now + sign.lease.duration();
         let before = state.planner;
         let ended_at = before.map(|planner| planner.until);
@@ -100,6 +103,11 @@ impl Nodes for MemoryStore {
 }
 
 impl State {
+    /// Whether a node lives, as far as its lease says.
+    pub(super) fn has_lease(&self, node: NodeId, now: Timestamp) -> bool {
+        self.nodes.get(&node).is_some_and(|node| now <= node.lease_until)
+    }
+
     fn owned(&self, node: NodeId) -> Vec<RunId> {
         self.world.runs.values().filter(|run| run.owner() == Some(node)).map(|run| run.id).collect()
     }

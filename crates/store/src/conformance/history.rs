@@ -1,0 +1,156 @@
+//! Claims about the role [`crate::History`]: what became of runs and slots, for people.
+#![expect(missing_docs, reason = "the names are the claims")]
+
+use punctual_core::journal::SkipEntry;
+use punctual_core::run::{FailureCode, Outcome, RunEvent, SkipReason, WaitFor};
+use punctual_core::{RunId, ScheduleId};
+use serde_json::json;
+
+use super::bench::{ALL, Bench, at, failed, said, slot_key};
+use super::block_on;
+use crate::{Decision, HistoryFilter, HistoryItem, HistoryWhat, Written};
+
+fn history(bench: &Bench, filter: HistoryFilter) -> Vec<HistoryItem> {
+    let filter = if filter.limit == 0 { HistoryFilter { limit: ALL, ..filter } } else { filter };
+    block_on(bench.store.history(&filter)).unwrap()
+}
+
+fn of_run(bench: &Bench, run: RunId) -> Vec<HistoryItem> {
+    history(bench, HistoryFilter { run: Some(run), ..HistoryFilter::default() })
+}
+
+fn skip(schedule: ScheduleId) -> SkipEntry {
+    let (first_at, last_at) = (at("09:10:00"), at("09:50:00"));
+    let (first, last) = (slot_key(first_at), slot_key(last_at));
+    SkipEntry { schedule, version: 1, first, first_at, last, last_at, count: 5, reason: SkipReason::CatchUp }
+}
+
+pub fn an_ended_attempt_is_told_with_what_it_said(bench: &mut Bench) {
+    let id = bench.due_run(json!({"project": "p"}));
+    let node = bench.join("a");
+    let first = bench.start_one(node);
+    let started_at = bench.now;
+    bench.pass(7);
+    let event = failed(bench.now);
+    bench.report(&first, event, said("no luck"));
+    bench.pass(60);
+    let second = bench.start_one(node);
+    bench.report(&second, RunEvent::Succeeded, said("done"));
+    let items = of_run(bench, id);
+    let attempts: Vec<_> = items
+        .iter()
+        .filter_map(|item| match &item.what {
+            HistoryWhat::Attempt(attempt) => Some(attempt),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(items.len(), 2);
+    assert_eq!(items[0].at, bench.now);
+    let said: Vec<_> =
+        attempts.iter().map(|it| (it.attempt, it.epoch, it.event, it.report.summary.as_deref())).collect();
+    assert_eq!(said, [(2, 2, RunEvent::Succeeded, Some("done")), (1, 1, event, Some("no luck"))], "latest first");
+    assert_eq!((attempts[1].run, attempts[1].schedule), (id, first.schedule));
+    assert_eq!((attempts[1].agent.as_str(), attempts[1].project.as_deref()), ("reporter", Some("p")));
+    assert_eq!((attempts[1].started_at, attempts[1].scheduled_at), (Some(started_at), first.scheduled_at));
+}
+
+pub fn what_ends_without_an_attempt_is_told_too(bench: &mut Bench) {
+    let node = bench.join("a");
+    let skipped = bench.due_run(json!({}));
+    let claimed = bench.claim_one(node);
+    bench.settle(&claimed, Decision::Skip(SkipReason::Budget));
+    let cancelled = bench.due_run(json!({}));
+    block_on(bench.store.cancel(bench.now, cancelled)).unwrap();
+    for (run, event) in [(skipped, RunEvent::Skipped(SkipReason::Budget)), (cancelled, RunEvent::Cancelled)] {
+        let items = of_run(bench, run);
+        let [HistoryItem { what: HistoryWhat::RunEnded(change), .. }] = &items[..] else { panic!("{items:?}") };
+        assert_eq!((change.run, change.event, change.scheduled_at), (run, event, bench.now));
+    }
+}
+
+pub fn skipped_slots_are_told(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let mut write = bench.write_for(schedule);
+    write.skips = vec![skip(schedule)];
+    assert_eq!(bench.write(write), Written::Done);
+    let items = history(bench, HistoryFilter { schedule: Some(schedule), ..HistoryFilter::default() });
+    let [HistoryItem { what: HistoryWhat::Skipped(told), .. }] = &items[..] else { panic!("{items:?}") };
+    assert_eq!(*told, skip(schedule));
+}
+
+pub fn every_end_of_a_run_is_told(bench: &mut Bench) {
+    let once = json!({"policy": {"retry": {"max_attempts": 1}}});
+    let until = at("09:10:00");
+    let end = |bench: &mut Bench, what: &str| {
+        let node = bench.join("a");
+        let id = bench.due_run(once.clone());
+        let run = bench.claim_one(node);
+        match what {
+            "lost before it began" | "lost at work" => {
+                if what == "lost at work" {
+                    bench.settle(&run, Decision::Start);
+                }
+                bench.pass(31);
+                block_on(bench.store.bury(bench.now)).unwrap();
+            }
+            "called back" => {
+                bench.settle(&run, Decision::Start);
+                bench.finish(&run, RunEvent::Waits { on: WaitFor::Callback, wait_until: until });
+                bench.report(&run, RunEvent::Succeeded, said("from afar"));
+            }
+            "never approved" => {
+                bench.settle(&run, Decision::Wait { on: WaitFor::Approval, wait_until: bench.now });
+                bench.claim(node, ALL);
+            }
+            _ => {
+                bench.settle(&run, Decision::Start);
+                bench.finish(&run, RunEvent::Waits { on: WaitFor::Callback, wait_until: bench.now });
+                bench.claim(node, ALL);
+            }
+        }
+        id
+    };
+    for (what, outcome) in [
+        ("lost before it began", Outcome::Failed(FailureCode::OwnerLost)),
+        ("lost at work", Outcome::Failed(FailureCode::OwnerLost)),
+        ("called back", Outcome::Succeeded),
+        ("never approved", Outcome::Cancelled),
+        ("never called back", Outcome::Failed(FailureCode::WaitExpired)),
+    ] {
+        let id = end(bench, what);
+        let state = bench.run(id).state;
+        assert!(matches!(state, punctual_core::run::RunState::Finished { outcome: found, .. } if found == outcome));
+        let items = of_run(bench, id);
+        assert_eq!(items.len(), 1, "a run that was {what}");
+        if what == "called back" {
+            let HistoryWhat::Attempt(attempt) = &items[0].what else { panic!("{items:?}") };
+            assert_eq!(attempt.report, said("from afar"), "what was reported is kept");
+        }
+    }
+}
+
+pub fn history_is_filtered_and_paged_latest_first(bench: &mut Bench) {
+    let node = bench.join("a");
+    let mut schedules = vec![];
+    let mut runs = vec![];
+    for _ in 0..2 {
+        let schedule = bench.add(json!({}));
+        runs.push(bench.plan(schedule, &["08:00:00", "08:01:00", "08:02:00"]));
+        for _ in 0..3 {
+            let run = bench.start_one(node);
+            bench.finish(&run, RunEvent::Succeeded);
+        }
+        schedules.push(schedule);
+    }
+    let filter = HistoryFilter::default;
+    let all = history(bench, filter());
+    assert_eq!(all.len(), 6);
+    assert!(all.windows(2).all(|pair| pair[1].seq < pair[0].seq), "latest first");
+    assert_eq!(history(bench, HistoryFilter { limit: 2, ..filter() }), all[..2]);
+    assert_eq!(history(bench, HistoryFilter { before: Some(all[1].seq), limit: 2, ..filter() }), all[2..4]);
+    assert_eq!(history(bench, HistoryFilter { before: Some(all[5].seq), ..filter() }), []);
+    assert_eq!(history(bench, HistoryFilter { schedule: Some(schedules[0]), ..filter() }), all[3..]);
+    assert_eq!(history(bench, HistoryFilter { run: Some(runs[1][1]), ..filter() }), all[1..2]);
+    let crossed = HistoryFilter { schedule: Some(schedules[0]), run: Some(runs[1][1]), ..filter() };
+    assert_eq!(history(bench, crossed), []);
+}

@@ -1,0 +1,248 @@
+//! What every store must do: one suite, in the words of the roles.
+//!
+//! A store's test file has one line, and one test for each claim:
+//!
+//! ```
+//! use punctual_store::memory::MemoryStore;
+//! punctual_store::conformance::suite!(MemoryStore::new());
+//! # fn main() {}
+//! ```
+//!
+//! Each claim has a fresh [`Bench`] around a fresh store. Whatever it claims, [`check`] adds what always holds: the journal
+//! has no gaps, and the rows are what it folds to.
+
+pub mod attempts;
+pub mod bench;
+mod block_on;
+pub mod caps;
+pub mod claims;
+pub mod history;
+pub mod journal;
+pub mod lanes;
+pub mod nodes;
+pub mod order;
+pub mod planner;
+pub mod planning;
+pub mod runs;
+pub mod schedules;
+pub mod sweep;
+
+pub use bench::Bench;
+pub use block_on::block_on;
+
+use crate::Store;
+
+/// Checks one claim on a store, and what always holds.
+pub fn check(store: impl Store + 'static, claim: impl FnOnce(&mut Bench)) {
+    let mut bench = Bench::new(Box::new(store));
+    claim(&mut bench);
+    let differences = block_on(bench.store.verify()).expect("the journal can be folded");
+    assert!(differences.is_empty(), "the rows are not what the journal folds to: {differences:#?}");
+    let seqs: Vec<u64> = bench.entries().iter().map(|entry| entry.seq).collect();
+    assert!(seqs.windows(2).all(|pair| pair[0] + 1 == pair[1]), "the journal has gaps: {seqs:?}");
+    assert_eq!(seqs.last().copied().unwrap_or(0), bench.seq(), "the head is not the last entry");
+}
+
+/// One `#[test]` for each claim of the suite, each on the fresh store that the expression makes.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __conformance_suite {
+    ($make:expr) => {
+        $crate::__conformance_claims! { $make;
+            schedules {
+                schedules_are_listed_by_id_page_by_page,
+                a_schedule_is_kept_as_it_was_written,
+                an_edit_changes_the_terms_of_what_nobody_has_touched_and_nothing_else,
+                an_edit_keeps_the_count_of_runs_that_started,
+                an_edit_is_a_conflict_for_who_read_the_version_before,
+                a_pause_is_an_edit_that_can_be_taken_back,
+                deleting_withdraws_what_is_planned_and_lets_the_rest_end,
+                a_deleted_schedule_takes_no_more_runs,
+                a_run_counts_for_its_schedule_once,
+            }
+            planning {
+                planning_twice_from_one_cursor_plans_once,
+                a_conflict_changes_nothing,
+                each_write_of_a_batch_is_whole_or_not_at_all,
+                a_later_write_of_a_batch_sees_the_earlier_ones,
+                a_plan_is_one_transaction_with_its_entries,
+                a_withdrawn_slot_may_come_back,
+                a_cancelled_slot_stays_answered_while_its_row_is_kept,
+                a_planned_run_moves_and_a_retry_keeps_its_time,
+                what_planning_has_to_do_comes_earliest_first,
+                a_new_schedule_is_to_be_planned_at_once,
+                a_schedule_at_rest_is_planned_again_when_a_run_ends,
+                a_task_counts_what_waits_and_what_lives,
+                a_subject_has_what_is_planned_and_what_stands_for_slots_ahead,
+                a_day_begins_once_in_each_zone,
+                a_plan_whose_run_is_claimed_in_between_is_a_conflict,
+            }
+            runs {
+                the_same_key_asks_once,
+                a_request_is_a_run_like_any_other,
+                a_request_needs_no_schedule,
+                a_run_is_called_off_in_every_state,
+                whatever_a_called_off_run_reports_but_success_it_is_cancelled,
+                a_run_that_waits_goes_on_with_the_same_attempt,
+                a_call_back_ends_a_run_that_waits_for_it,
+                runs_are_listed_by_scheduled_time_and_id,
+            }
+            claims {
+                a_run_is_claimed_once,
+                every_claim_has_a_new_epoch_and_counts_an_attempt_that_a_hand_back_returns,
+                nothing_is_claimed_before_it_is_due,
+                runs_of_a_lane_come_by_due_time_and_id_up_to_the_limit,
+                a_node_gets_runs_of_its_own_agents_only,
+                a_node_without_a_lease_gets_nothing,
+                a_claim_brings_the_schedule_as_it_is,
+                a_claim_tells_when_to_come_again,
+            }
+            lanes {
+                the_lane_that_waits_longest_goes_first,
+                a_level_of_priority_is_worth_ten_minutes,
+                a_lane_that_was_served_queues_again,
+                who_floods_a_lane_waits_for_itself,
+                lanes_of_one_age_take_turns_in_their_own_order,
+                priority_lasts_between_turns,
+                a_lane_waits_from_when_its_first_run_may_be_claimed,
+            }
+            caps {
+                an_agent_has_its_limit_over_all_projects,
+                a_schedule_lets_its_runs_start_only_below_its_own_limit,
+                the_smaller_of_the_schedules_and_the_agents_limit_counts,
+                a_project_has_its_limit,
+                runs_with_one_key_share_its_limit,
+                there_is_a_limit_over_all,
+                a_limit_of_none_at_all_lets_nothing_start,
+                a_full_lane_does_not_stand_in_the_way_of_others,
+                what_waits_holds_no_place,
+            }
+            order {
+                in_a_queue_one_runs_and_its_end_lets_the_next_go,
+                a_queue_waits_for_what_waits,
+                a_retry_queues_by_when_its_rest_is_over,
+                what_is_not_due_yet_does_not_hold_up_a_queue,
+                under_allow_all_run_at_once_and_each_knows_that_it_is_not_alone,
+                a_run_is_busy_while_another_waits_or_works_and_not_after,
+                a_parked_run_waits_for_the_one_at_work_under_every_policy,
+                what_follows_another_waits_until_that_has_started,
+                what_follows_a_run_that_fails_or_goes_may_start,
+            }
+            attempts {
+                admission_is_written_as_it_decided,
+                a_stale_epoch_changes_nothing_and_is_told,
+                a_run_is_settled_once,
+                the_same_report_twice_is_one_report,
+                the_same_report_gets_the_same_answer_when_the_run_has_gone_on,
+                a_batch_of_reports_is_answered_one_by_one,
+                a_node_reports_ends_and_nothing_else,
+                what_a_node_has_not_begun_it_may_give_back_or_call_off,
+                every_face_counts_tries_the_same_way,
+                a_final_error_ends_a_run_at_once,
+            }
+            sweep {
+                a_run_offered_too_late_is_skipped_and_not_claimed,
+                a_delay_counts_while_a_run_waits_for_a_place,
+                the_day_of_a_run_ends_an_hour_after_midnight,
+                a_run_that_waits_in_its_queue_outlives_its_day,
+                a_run_that_waits_for_its_agent_outlives_its_day,
+                a_run_that_waits_for_its_project_outlives_its_day,
+                a_run_that_waits_for_its_key_outlives_its_day,
+                a_run_that_waits_for_the_limit_over_all_outlives_its_day,
+                what_has_been_looked_at_is_never_too_late,
+                a_hand_back_does_not_stop_the_clock_of_a_delay,
+                a_wait_that_is_over_ends_as_its_kind_says,
+                a_run_is_given_up_when_nobody_has_had_its_agent_for_ten_minutes,
+                an_agent_that_a_living_node_has_is_not_removed,
+                an_agent_counts_as_seen_when_its_first_run_is_planned,
+                one_claim_answers_so_many_and_comes_again_at_once,
+            }
+            nodes {
+                a_node_lives_by_its_lease,
+                a_renewal_tells_what_is_the_nodes_own,
+                a_renewal_tells_the_earliest_end_of_anothers_lease,
+                a_node_is_buried_when_its_lease_has_ended_and_not_before,
+                a_run_whose_nodes_die_comes_to_an_end,
+                a_lost_run_is_taken_over_under_a_new_epoch,
+                what_waits_outlives_its_node,
+                a_node_that_leaves_gives_back_what_it_has_not_begun,
+                on_an_exclusive_store_a_new_server_takes_over_at_once,
+                on_a_shared_store_a_node_keeps_its_runs_while_its_lease_lasts,
+            }
+            planner {
+                the_first_planner_finds_no_outage,
+                one_node_plans,
+                the_time_that_nobody_had_the_lease_is_an_outage_of_every_schedule,
+                an_outage_joins_one_that_is_not_made_up_for,
+                an_edit_does_not_make_up_for_an_outage,
+                a_planner_that_leaves_hands_over_without_an_outage,
+                a_planner_that_is_buried_is_followed_at_once,
+                who_has_no_lease_does_not_plan,
+                an_outage_that_no_lease_shows_can_be_noted,
+            }
+            journal {
+                entries_are_numbered_without_gaps_in_the_order_of_writes,
+                the_head_is_the_checksum_over_all_entries,
+                the_rows_are_what_the_journal_folds_to,
+                runs_that_ended_long_ago_are_forgotten,
+                pruning_keeps_what_the_rows_need,
+                history_of_the_kept_part_stays,
+                an_empty_store_can_be_pruned,
+                a_large_world_is_pruned_in_parts,
+            }
+            history {
+                an_ended_attempt_is_told_with_what_it_said,
+                what_ends_without_an_attempt_is_told_too,
+                skipped_slots_are_told,
+                every_end_of_a_run_is_told,
+                history_is_filtered_and_paged_latest_first,
+            }
+        }
+    };
+}
+
+/// Writes the tests.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __conformance_claims {
+    ($make:expr; $($room:ident { $($claim:ident,)* })*) => {
+        $($(
+            #[test]
+            fn $claim() {
+                $crate::conformance::check($make, $crate::conformance::$room::$claim);
+            }
+        )*)*
+    };
+}
+
+#[doc(inline)]
+pub use __conformance_suite as suite;
+
+#[cfg(test)]
+mod tests {
+    /// A claim that is not in the list would never be tested.
+    #[test]
+    fn every_claim_is_in_the_suite() {
+        let list = include_str!("mod.rs");
+        for (room, source) in [
+            ("attempts", include_str!("attempts.rs")),
+            ("caps", include_str!("caps.rs")),
+            ("claims", include_str!("claims.rs")),
+            ("history", include_str!("history.rs")),
+            ("journal", include_str!("journal.rs")),
+            ("lanes", include_str!("lanes.rs")),
+            ("nodes", include_str!("nodes.rs")),
+            ("order", include_str!("order.rs")),
+            ("planner", include_str!("planner.rs")),
+            ("planning", include_str!("planning.rs")),
+            ("runs", include_str!("runs.rs")),
+            ("schedules", include_str!("schedules.rs")),
+            ("sweep", include_str!("sweep.rs")),
+        ] {
+            let claims = source.lines().filter_map(|line| line.strip_prefix("pub fn ")?.split_once('('));
+            for (claim, _) in claims {
+                assert!(list.contains(&format!(" {claim},\n")), "{room}::{claim} is not in the list");
+            }
+        }
+    }
+}

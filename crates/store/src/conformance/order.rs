@@ -1,0 +1,168 @@
+//! Claims about the order within a schedule: queues, parked runs, runs that follow others.
+#![expect(missing_docs, reason = "the names are the claims")]
+
+use punctual_core::RunId;
+use punctual_core::run::{RunEvent, RunState, WaitFor};
+use serde_json::{Value, json};
+
+use super::bench::{ALL, Bench, at, failed};
+use super::block_on;
+use crate::{Decision, RunWritten};
+
+fn queue() -> Value {
+    json!({"policy": {"overlap": "queue"}})
+}
+
+fn claim(bench: &Bench) -> Vec<RunId> {
+    let node = block_on(bench.store.nodes()).unwrap()[0].id;
+    bench.claim(node, ALL).iter().map(|run| run.id).collect()
+}
+
+fn end(bench: &Bench, id: RunId) {
+    let run = bench.run(id);
+    if matches!(run.state, RunState::Claimed { .. }) {
+        bench.settle(&run, Decision::Start);
+    }
+    assert!(matches!(bench.finish(&run, RunEvent::Succeeded), RunWritten::Done(_)));
+}
+
+pub fn in_a_queue_one_runs_and_its_end_lets_the_next_go(bench: &mut Bench) {
+    let schedule = bench.add(queue());
+    let runs = bench.plan(schedule, &["08:20:00", "08:10:00", "08:30:00"]);
+    let order = [runs[1], runs[0], runs[2]];
+    let other = bench.due_run(queue());
+    bench.join("a");
+    assert_eq!(claim(bench), [order[0], other], "another schedule has a queue of its own");
+    assert_eq!(claim(bench), []);
+    bench.settle(&bench.run(order[0]), Decision::Start);
+    assert_eq!(claim(bench), []);
+    end(bench, order[0]);
+    assert_eq!(claim(bench), [order[1]]);
+    bench.settle(&bench.run(order[1]), Decision::Skip(punctual_core::run::SkipReason::ConditionFalse));
+    assert_eq!(claim(bench), [order[2]]);
+}
+
+pub fn a_queue_waits_for_what_waits(bench: &mut Bench) {
+    let schedule = bench.add(queue());
+    let runs = bench.plan(schedule, &["08:10:00", "08:20:00"]);
+    let node = bench.join("a");
+    let first = bench.start_one(node);
+    bench.finish(&first, RunEvent::Waits { on: WaitFor::Approval, wait_until: at("11:00:00") });
+    assert_eq!(claim(bench), []);
+    block_on(bench.store.cancel(bench.now, runs[0])).unwrap();
+    assert_eq!(claim(bench), [runs[1]]);
+}
+
+pub fn a_retry_queues_by_when_its_rest_is_over(bench: &mut Bench) {
+    let schedule = bench.add(queue());
+    let runs = bench.plan(schedule, &["08:10:00", "09:00:30", "09:02:00"]);
+    let node = bench.join("a");
+    let first = bench.start_one(node);
+    bench.finish(&first, failed(bench.now));
+    bench.go("09:02:00");
+    assert_eq!(claim(bench), [runs[1]]);
+    end(bench, runs[1]);
+    assert_eq!(claim(bench), [runs[0]], "due again at 09:01");
+    end(bench, runs[0]);
+    assert_eq!(claim(bench), [runs[2]]);
+}
+
+pub fn what_is_not_due_yet_does_not_hold_up_a_queue(bench: &mut Bench) {
+    let schedule = bench.add(queue());
+    let runs = bench.plan(schedule, &["10:00:00", "11:00:00"]);
+    bench.join("a");
+    assert_eq!(claim(bench), []);
+    let mut asked = bench.manual_run(schedule);
+    asked.due_at = bench.now;
+    assert!(block_on(bench.store.ask(bench.now, asked.clone())).unwrap());
+    assert_eq!(claim(bench), [asked.id]);
+    bench.go("10:00:00");
+    assert_eq!(claim(bench), []);
+    end(bench, asked.id);
+    assert_eq!(claim(bench), [runs[0]]);
+}
+
+pub fn under_allow_all_run_at_once_and_each_knows_that_it_is_not_alone(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    bench.plan(schedule, &["08:00:00", "08:10:00", "09:01:00"]);
+    bench.due_run(json!({}));
+    let node = bench.join("a");
+    let claimed = bench.claimed(node, ALL);
+    let busy: Vec<bool> = claimed.runs.iter().map(|claimed| claimed.is_busy).collect();
+    assert_eq!(busy, [false, true, false], "the first of its schedule, the second, another schedule's");
+    bench.pass(60);
+    assert!(bench.claimed(node, ALL).runs[0].is_busy);
+}
+
+pub fn a_run_is_busy_while_another_waits_or_works_and_not_after(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    bench.plan(schedule, &["08:00:00", "09:01:00", "09:02:00", "09:03:00"]);
+    let node = bench.join("a");
+    let first = bench.start_one(node);
+    bench.finish(&first, RunEvent::Waits { on: WaitFor::Callback, wait_until: at("11:00:00") });
+    bench.go("09:01:00");
+    let second = bench.claimed(node, 1).runs.remove(0);
+    assert!(second.is_busy, "a run that waits is in the middle of its work");
+    bench.settle(&second.run, Decision::Skip(punctual_core::run::SkipReason::Overlap));
+    bench.finish(&first, failed(bench.now));
+    bench.go("09:02:00");
+    // The retry is due as well, and goes first; it is planned, and keeps nobody busy.
+    let third = bench.claimed(node, 1).runs.remove(0);
+    assert!(!third.is_busy);
+    assert!(bench.claimed(node, 1).runs[0].is_busy);
+}
+
+pub fn a_parked_run_waits_for_the_one_at_work_under_every_policy(bench: &mut Bench) {
+    let node = bench.join("a");
+    for overlap in ["allow", "skip", "queue", "replace"] {
+        let schedule = bench.add(json!({"policy": {"overlap": overlap}}));
+        let runs = bench.plan(schedule, &["08:00:00", "08:10:00", "08:20:00"]);
+        let first = bench.start_one(node);
+        let second = bench.claim(node, 1);
+        if overlap == "queue" {
+            assert_eq!(second, [], "it does not get that far");
+            continue;
+        }
+        let parked = bench.settle(&second[0], Decision::HandBack { due_at: bench.now, parks: true });
+        assert!(matches!(parked, RunWritten::Done(RunState::Planned { .. })));
+        assert!(bench.run(runs[1]).is_parked);
+        assert_eq!(claim(bench), [runs[2]], "{overlap}: what is not parked goes on");
+        end(bench, runs[2]);
+        assert_eq!(claim(bench), [], "{overlap}");
+        bench.finish(&first, RunEvent::Cancelled);
+        assert_eq!(claim(bench), [runs[1]], "{overlap}");
+        end(bench, runs[1]);
+    }
+}
+
+pub fn what_follows_another_waits_until_that_has_started(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let (mut write, runs) = bench.plan_write(schedule, &["08:00:00", "08:10:00", "08:20:00"]);
+    let planned = &mut write.plan.as_mut().expect("it has a plan").runs;
+    (planned[1].follows, planned[2].follows) = (Some(runs[0]), Some(runs[1]));
+    assert_eq!(bench.write(write), crate::Written::Done);
+    bench.join("a");
+    assert_eq!(claim(bench), [runs[0]]);
+    assert_eq!(claim(bench), [], "claimed is not started");
+    bench.settle(&bench.run(runs[0]), Decision::Start);
+    assert_eq!(claim(bench), [runs[1]], "it does not wait for the end");
+    // What ends without a start is not waited for either.
+    block_on(bench.store.cancel(bench.now, runs[1])).unwrap();
+    assert_eq!(claim(bench), [runs[2]]);
+}
+
+pub fn what_follows_a_run_that_fails_or_goes_may_start(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let (mut write, runs) = bench.plan_write(schedule, &["08:00:00", "08:10:00", "10:00:00", "08:30:00"]);
+    let planned = &mut write.plan.as_mut().expect("it has a plan").runs;
+    (planned[1].follows, planned[3].follows) = (Some(runs[0]), Some(runs[2]));
+    assert_eq!(bench.write(write), crate::Written::Done);
+    let node = bench.join("a");
+    let first = bench.start_one(node);
+    bench.finish(&first, failed(bench.now));
+    assert_eq!(claim(bench), [runs[1]], "it has started once");
+    let mut withdraw = bench.write_for(schedule);
+    withdraw.plan.as_mut().expect("it has a plan").withdrawn = vec![runs[2]];
+    assert_eq!(bench.write(withdraw), crate::Written::Done);
+    assert_eq!(claim(bench), [runs[3]], "what it followed is withdrawn");
+}

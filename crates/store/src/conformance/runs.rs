@@ -1,0 +1,194 @@
+//! Claims about the role [`crate::Runs`]: runs as people see and touch them.
+#![expect(missing_docs, reason = "the names are the claims")]
+
+use punctual_core::RunId;
+use punctual_core::run::{Outcome, RunEvent, RunState, WaitFor};
+use punctual_core::time::SlotKey;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::bench::{ALL, Bench, asked_run, at};
+use super::block_on;
+use crate::{Cancellation, Decision, RunFilter, RunWritten, StoreError};
+
+pub fn the_same_key_asks_once(bench: &mut Bench) {
+    let (one, two) = (bench.add(json!({})), bench.add(json!({})));
+    let ids: Vec<RunId> = (0..4).map(|_| RunId(bench.id())).collect();
+    let ask = |bench: &Bench, id, key: &SlotKey, schedule| {
+        block_on(bench.store.ask(bench.now, asked_run(id, key.clone(), &bench.schedule(schedule), bench.now)))
+    };
+    let key = SlotKey::event("deploy-1");
+    assert!(ask(bench, ids[0], &key, one).unwrap());
+    for id in &ids[..2] {
+        let is_new = bench.changes_nothing("the same key again", |bench| ask(bench, *id, &key, one));
+        assert!(!is_new.unwrap());
+    }
+    assert!(ask(bench, ids[2], &key, two).unwrap(), "another schedule has keys of its own");
+    assert!(ask(bench, ids[3], &SlotKey::event("deploy-2"), one).unwrap());
+    let asked = bench.changes_nothing("an id for two keys", |bench| ask(bench, ids[0], &SlotKey::event("x"), one));
+    assert!(matches!(asked, Err(StoreError::Journal(_))), "{asked:?}");
+}
+
+pub fn a_request_is_a_run_like_any_other(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let node = bench.join("a");
+    let mut asked = bench.manual_run(schedule);
+    (asked.due_at, asked.state) = (at("09:05:00"), RunState::planned(at("09:05:00"), 0));
+    let cursor = bench.schedule(schedule).cursor;
+    let seq = bench.seq();
+    assert!(block_on(bench.store.ask(bench.now, asked.clone())).unwrap());
+    assert_eq!(bench.kinds_since(seq), ["run_asked"]);
+    assert_eq!(bench.run(asked.id), asked);
+    assert_eq!(bench.schedule(schedule).cursor, cursor, "it does not move the cursor");
+    assert!(bench.claim(node, ALL).is_empty());
+    bench.go("09:05:00");
+    assert_eq!(bench.start_one(node).id, asked.id);
+}
+
+pub fn a_request_needs_no_schedule(bench: &mut Bench) {
+    let node = bench.join("a");
+    for overlap in ["allow", "skip", "queue", "replace"] {
+        let schedule = bench.add(json!({"policy": {"overlap": overlap}}));
+        let requests = [bench.manual_run(schedule), bench.manual_run(schedule)];
+        for request in &requests {
+            let asked = punctual_core::run::Run { schedule: None, ..request.clone() };
+            assert!(block_on(bench.store.ask(bench.now, asked)).unwrap());
+        }
+        let claimed = bench.claimed(node, ALL).runs;
+        let ids: Vec<RunId> = claimed.iter().map(|claimed| claimed.run.id).collect();
+        assert_eq!(ids, [requests[0].id, requests[1].id], "{overlap}: nobody is before it in a queue");
+        assert!(claimed.iter().all(|claimed| claimed.schedule.is_none() && !claimed.is_busy));
+        bench.settle(&claimed[1].run, Decision::Start);
+        // There is no run of its schedule that it could wait for.
+        bench.settle(&claimed[0].run, Decision::HandBack { due_at: bench.now, parks: true });
+        let again = bench.start_one(node);
+        assert_eq!(again.id, requests[0].id, "{overlap}");
+        for run in [&again, &claimed[1].run] {
+            assert!(matches!(bench.finish(run, RunEvent::Succeeded), RunWritten::Done(_)));
+        }
+        assert_eq!(bench.schedule(schedule).runs_started, 0);
+    }
+}
+
+pub fn a_run_is_called_off_in_every_state(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let node = bench.join("a");
+    let runs = bench.plan(schedule, &["08:00:00", "08:01:00", "08:02:00", "08:03:00", "12:00:00"]);
+    let [succeeded, running, waiting, claimed, planned] = runs[..] else { panic!("five runs") };
+    let first = bench.start_one(node);
+    bench.finish(&first, RunEvent::Succeeded);
+    bench.start_one(node);
+    let third = bench.claim_one(node);
+    bench.settle(&third, Decision::Wait { on: WaitFor::Approval, wait_until: at("11:00:00") });
+    let fourth = bench.claim_one(node);
+    assert_eq!([first.id, third.id, fourth.id], [succeeded, waiting, claimed]);
+
+    let cancel = |bench: &Bench, run| block_on(bench.store.cancel(bench.now, run)).unwrap();
+    for (run, answer) in [
+        (succeeded, Cancellation::Over(Outcome::Succeeded)),
+        (running, Cancellation::Asked),
+        (waiting, Cancellation::Done),
+        (claimed, Cancellation::Done),
+        (planned, Cancellation::Done),
+    ] {
+        assert_eq!(cancel(bench, run), answer);
+    }
+    for run in [waiting, claimed, planned] {
+        assert_eq!(bench.state(run), "cancelled");
+        assert_eq!(bench.run(run).ended_at, Some(bench.now));
+        let again = bench.changes_nothing("cancelling again", |bench| cancel(bench, run));
+        assert_eq!(again, Cancellation::Over(Outcome::Cancelled));
+    }
+    assert_eq!(bench.changes_nothing("asking again", |bench| cancel(bench, running)), Cancellation::Asked);
+    assert_eq!(bench.renew(node).unwrap().cancelling, [running]);
+    // The node that holds the claimed one learns it when it settles.
+    assert_eq!(bench.settle(&fourth, Decision::Start), RunWritten::Stale);
+    let missing = block_on(bench.store.cancel(bench.now, RunId(Uuid::nil())));
+    assert!(matches!(missing, Err(StoreError::NotFound { what: "run", .. })), "{missing:?}");
+}
+
+pub fn whatever_a_called_off_run_reports_but_success_it_is_cancelled(bench: &mut Bench) {
+    let node = bench.join("a");
+    let failure = super::bench::failed(bench.now);
+    let waits = RunEvent::Waits { on: WaitFor::Callback, wait_until: at("11:00:00") };
+    for (event, state) in [
+        (RunEvent::Succeeded, "succeeded"),
+        (failure, "cancelled"),
+        (RunEvent::Cancelled, "cancelled"),
+        (waits, "cancelled"),
+    ] {
+        let id = bench.due_run(json!({}));
+        let run = bench.start_one(node);
+        assert_eq!(block_on(bench.store.cancel(bench.now, id)).unwrap(), Cancellation::Asked);
+        assert!(matches!(bench.finish(&run, event), RunWritten::Done(_)));
+        assert_eq!(bench.state(id), state, "{event:?}");
+    }
+    let lost = bench.due_run(json!({}));
+    bench.start_one(node);
+    block_on(bench.store.cancel(bench.now, lost)).unwrap();
+    bench.pass(31);
+    block_on(bench.store.bury(bench.now)).unwrap();
+    assert_eq!(bench.state(lost), "cancelled");
+}
+
+pub fn a_run_that_waits_goes_on_with_the_same_attempt(bench: &mut Bench) {
+    let id = bench.due_run(json!({"policy": {"retry": {"max_attempts": 1}}}));
+    let node = bench.join("a");
+    let running = bench.start_one(node);
+    bench.finish(&running, RunEvent::Waits { on: WaitFor::Child, wait_until: at("11:00:00") });
+    let waiting = bench.run(id);
+    assert_eq!((waiting.state.name(), waiting.epoch()), ("waiting", 1));
+    assert!(bench.claim(node, ALL).is_empty());
+    bench.pass(10);
+    assert!(matches!(block_on(bench.store.resume(bench.now, id)).unwrap(), RunWritten::Done(RunState::Planned { .. })));
+    assert_eq!(bench.run(id).planned_for(), Some(bench.now));
+    let again = bench.changes_nothing("resuming again", |bench| block_on(bench.store.resume(bench.now, id)));
+    assert_eq!(again.unwrap(), RunWritten::Stale);
+    let claimed = bench.claim_one(node);
+    let tally = claimed.state.tally();
+    assert_eq!((tally.attempt, tally.epoch), (1, 2), "a new epoch, the same attempt");
+    assert_eq!(bench.finish(&running, RunEvent::Succeeded), RunWritten::Stale);
+    bench.settle(&claimed, Decision::HandBack { due_at: bench.now, parks: false });
+    assert_eq!(bench.run(id).state.tally().attempt, 1, "what the claim had not counted is not given back");
+    let claimed = bench.start_one(node);
+    assert!(matches!(bench.finish(&claimed, RunEvent::Succeeded), RunWritten::Done(_)));
+    let over = bench.changes_nothing("resuming what is over", |bench| block_on(bench.store.resume(bench.now, id)));
+    assert_eq!(over.unwrap(), RunWritten::Stale);
+}
+
+pub fn a_call_back_ends_a_run_that_waits_for_it(bench: &mut Bench) {
+    let node = bench.join("a");
+    for (on, event, state) in [
+        (WaitFor::Callback, RunEvent::Succeeded, Some("succeeded")),
+        (WaitFor::Callback, super::bench::failed(bench.now), Some("planned")),
+        (WaitFor::Approval, RunEvent::Succeeded, None),
+        (WaitFor::Child, RunEvent::Succeeded, None),
+    ] {
+        let id = bench.due_run(json!({}));
+        let running = bench.start_one(node);
+        bench.finish(&running, RunEvent::Waits { on, wait_until: at("11:00:00") });
+        let written = bench.finish(&running, event);
+        match state {
+            Some(state) => assert_eq!((matches!(written, RunWritten::Done(_)), bench.state(id)), (true, state)),
+            None => assert_eq!((written, bench.state(id)), (RunWritten::Stale, "waiting")),
+        }
+    }
+}
+
+pub fn runs_are_listed_by_scheduled_time_and_id(bench: &mut Bench) {
+    let (one, two) = (bench.add(json!({})), bench.add(json!({})));
+    let first = bench.plan(one, &["12:00:00", "10:00:00", "11:00:00"]);
+    let second = bench.plan(two, &["10:00:00", "11:00:00"]);
+    block_on(bench.store.cancel(bench.now, first[2])).unwrap();
+    let list = |filter: RunFilter| {
+        let runs = block_on(bench.store.runs(&filter)).unwrap();
+        runs.iter().map(|run| run.id).collect::<Vec<_>>()
+    };
+    let all = RunFilter { limit: ALL, ..RunFilter::default() };
+    assert_eq!(list(all.clone()), [first[1], second[0], first[2], second[1], first[0]]);
+    assert_eq!(list(RunFilter { limit: 2, ..all.clone() }), [first[1], second[0]]);
+    assert_eq!(list(RunFilter { schedule: Some(two), ..all.clone() }), second);
+    assert_eq!(list(RunFilter { only_live: true, schedule: Some(one), ..all.clone() }), [first[1], first[0]]);
+    let between = RunFilter { from: Some(at("11:00:00")), until: Some(at("12:00:00")), ..all };
+    assert_eq!(list(between), [first[2], second[1]], "from is included, until is not");
+}

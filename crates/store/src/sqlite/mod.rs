@@ -1,0 +1,108 @@
+//! SQLite: the default store, in one file that one server has for itself.
+//!
+//! In: the roles. Out: rows and a journal that commit together. How a change is made is `change`'s to say; what is here is
+//! how rows are found ([`session`]), written ([`save`]), and kept so that a claim costs the same however much waits
+//! ([`derived`], [`gates`], [`take`]). One thread writes ([`writer`]), a few read ([`readers`]). All of them are the store's
+//! own, so that its futures can be polled by any executor.
+//!
+//! Invariants: nothing is acknowledged before it is on the disk; a second server is refused; after the disk has failed,
+//! nothing is acknowledged any more.
+
+mod backup;
+mod blocked;
+mod claims;
+mod derived;
+mod fault;
+mod gates;
+mod journal;
+mod lanes;
+mod lock;
+mod migrate;
+mod nodes;
+mod open;
+mod plan;
+mod queue;
+mod readers;
+mod rows;
+mod runs;
+mod save;
+mod session;
+mod sweep;
+mod take;
+mod values;
+mod verify;
+mod writer;
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+pub use backup::{Restore, restore};
+
+use self::fault::Done;
+use self::readers::Readers;
+use self::session::Session;
+use self::writer::Writer;
+use crate::error::{Result, StoreError};
+
+/// A store in a file.
+///
+/// Dropping it carries out what has been asked for, and lets go of the file. Times are kept in microseconds; a finer one
+/// is refused.
+pub struct SqliteStore {
+    // The order matters: the writer ends before the file's lock is let go, and before a scratch folder is removed.
+    writer: Option<Writer>,
+    readers: Readers,
+    path: PathBuf,
+    _scratch: Option<Scratch>,
+}
+
+/// A folder that is removed when it is dropped.
+struct Scratch(PathBuf);
+
+impl SqliteStore {
+    /// Where its file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Has the writer do something, and waits until it is on the disk.
+    async fn write<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        now: Timestamp,
+        work: impl FnOnce(&mut Session) -> Done<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer(doing)?.write(doing, now, false, work).await
+    }
+
+    /// The same, before everything that is not urgent.
+    async fn write_urgently<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        now: Timestamp,
+        work: impl FnOnce(&mut Session) -> Done<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer(doing)?.write(doing, now, true, work).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Done<T> + Send + 'static,
+    ) -> Result<T> {
+        self.readers.read(doing, work).await
+    }
+
+    fn writer(&self, doing: &'static str) -> Result<&Writer> {
+        let none = || StoreError::Database { doing, source: "the database was opened only to read it".into() };
+        self.writer.as_ref().ok_or_else(none)
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}

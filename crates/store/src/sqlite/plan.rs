@@ -1,0 +1,166 @@
+//! Schedules and their plan.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use punctual_core::ScheduleId;
+use punctual_core::journal::{Body, ScheduleRecord};
+use punctual_core::schedule::Schedule;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::SqliteStore;
+use super::fault::{Done, Fault};
+use super::rows::{TermsRead, read_runs, read_schedule, read_schedules};
+use super::session::Session;
+use super::values::{At, Id, count, micros_up_to};
+use crate::change::{self, Draft, Wants};
+use crate::error::Result;
+use crate::requests::{PlanSubject, PlanTask, PlanWrite, Written, ZoneDay};
+use crate::roles::{Plan, Schedules};
+
+#[async_trait]
+impl Schedules for SqliteStore {
+    async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
+        self.read("reading a schedule", move |connection| Ok(read_schedule(connection, id)?.map(unshare))).await
+    }
+
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
+        self.read("reading schedules", move |connection| {
+            // Every id lies behind nothing at all.
+            let after = after.map_or(vec![], |id| id.0.as_bytes().to_vec());
+            let sql = "SELECT * FROM schedules WHERE ?1 < id ORDER BY id LIMIT ?2";
+            let records = read_schedules(connection, sql, params![after, rows_max(limit)])?;
+            Ok(records.into_iter().map(unshare).collect())
+        })
+        .await
+    }
+
+    async fn count_schedules(&self) -> Result<u64> {
+        self.read("counting schedules", |connection| {
+            Ok(count(connection.query_row("SELECT count(*) FROM schedules", [], |row| row.get(0))?))
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Plan for SqliteStore {
+    async fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Result<Vec<PlanTask>> {
+        let zone_data = zone_data.to_owned();
+        self.read("reading what is to be planned", move |connection| {
+            let params = params![micros_up_to(now), zone_data, rows_max(limit)];
+            let records = read_schedules(connection, include_str!("sql/to_plan.sql"), params)?;
+            records.into_iter().map(|record| task(connection, record)).collect()
+        })
+        .await
+    }
+
+    async fn next_plan_at(&self) -> Result<Option<Timestamp>> {
+        self.read("reading when to plan", |connection| {
+            let sql = "SELECT min(plan_at) FROM schedules WHERE plan_at IS NOT NULL";
+            let at: Option<At> = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+            Ok(at.map(|at| at.0))
+        })
+        .await
+    }
+
+    async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>> {
+        self.read("reading a schedule and its runs", move |connection| {
+            let Some(record) = read_schedule(connection, id)? else { return Ok(None) };
+            let task = task(connection, record)?;
+            let sql = include_str!("sql/subject.sql");
+            let runs = read_runs(connection, &mut TermsRead::default(), sql, params![Id(id.0), micros_up_to(now)])?;
+            Ok(Some(PlanSubject { task, runs }))
+        })
+        .await
+    }
+
+    async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
+        self.write("writing the plan", now, move |session| {
+            writes.into_iter().map(|write| session.plan(now, write)).collect()
+        })
+        .await
+    }
+
+    async fn zone_days(&self) -> Result<Vec<ZoneDay>> {
+        self.read("reading the days of zones", |connection| {
+            let mut statement = connection.prepare_cached(include_str!("sql/zone_days.sql"))?;
+            let days: Vec<(String, Option<String>)> =
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+            let day = |(zone, date): (String, Option<String>)| {
+                Ok(ZoneDay { zone, begun: date.as_deref().map(read_date).transpose()? })
+            };
+            days.into_iter().map(day).collect()
+        })
+        .await
+    }
+
+    async fn begin_day(&self, now: Timestamp, zone: &str, date: Date) -> Result<bool> {
+        let zone = zone.to_owned();
+        self.write("beginning a day", now, move |session| session.begin_day(now, zone, date)).await
+    }
+}
+
+impl Session {
+    fn plan(&mut self, now: Timestamp, write: PlanWrite) -> Done<Written> {
+        let wants = write.wants();
+        let mut draft = self.draft(&wants, now)?;
+        let before = draft.world.clone();
+        let written = change::plan(&mut draft, write);
+        if written == Written::Done {
+            self.note_agents(&draft, now)?;
+            self.save(&before, &draft)?;
+        }
+        Ok(written)
+    }
+
+    fn begin_day(&mut self, now: Timestamp, zone: String, date: Date) -> Done<bool> {
+        let mut draft = self.draft(&Wants::default(), now)?;
+        let sql = "SELECT date FROM days WHERE zone = ?1";
+        let begun: Option<String> =
+            self.connection.prepare_cached(sql)?.query_row([&zone], |row| row.get(0)).optional()?;
+        if let Some(begun) = begun {
+            draft.world.days.insert(zone.clone(), read_date(&begun)?);
+        }
+        let before = draft.world.clone();
+        let is_first = draft.add(Body::DayStarted { zone, date }).is_ok();
+        if is_first {
+            self.save(&before, &draft)?;
+        }
+        Ok(is_first)
+    }
+
+    /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.
+    pub(super) fn note_agents(&self, draft: &Draft, now: Timestamp) -> Done<()> {
+        let planned = draft.world.runs.values().filter(|run| run.planned_for().is_some());
+        let mut last: Option<&str> = None;
+        for agent in planned.map(|run| run.terms.work.agent()) {
+            if last != Some(agent) {
+                let sql = "INSERT INTO agents_seen VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+                self.connection.prepare_cached(sql)?.execute(params![agent, At(now)])?;
+            }
+            last = Some(agent);
+        }
+        Ok(())
+    }
+}
+
+fn task(connection: &Connection, record: ScheduleRecord) -> Done<PlanTask> {
+    let mut statement = connection.prepare_cached(include_str!("sql/count_live.sql"))?;
+    let (live, waiting): (i64, i64) =
+        statement.query_row([Id(record.schedule.id.0)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(PlanTask { record, waiting: count(waiting) as usize, live: count(live) as usize })
+}
+
+fn unshare(record: ScheduleRecord) -> Schedule {
+    std::sync::Arc::unwrap_or_clone(record.schedule)
+}
+
+/// As many rows as the caller can take in, in a column's own numbers.
+pub(super) fn rows_max(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+pub(super) fn read_date(text: &str) -> Done<Date> {
+    text.parse().map_err(|error| Fault::damaged(format!("a day cannot be read: {error}")))
+}

@@ -1,0 +1,299 @@
+//! Rows: runs and schedules as the tables have them, and as the rules know them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual_core::journal::ScheduleRecord;
+use punctual_core::plan::Outage;
+use punctual_core::run::{Outcome, Run, RunState, Tally, Terms};
+use punctual_core::schedule::{Cursor, Overlap, Schedule};
+use punctual_core::{NodeId, RunId, ScheduleId};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use super::fault::{Done, Fault};
+use super::values::{At, Id, count, from_json, from_word, to_json, to_word};
+
+/// A run, as its row has it. The terms are another table's.
+#[derive(Debug, Clone)]
+pub(super) struct RunRow {
+    pub(super) id: RunId,
+    pub(super) schedule: Option<ScheduleId>,
+    pub(super) version: u64,
+    pub(super) slot_key: String,
+    pub(super) scheduled_at: Timestamp,
+    pub(super) due_at: Timestamp,
+    pub(super) expires_at: Option<Timestamp>,
+    pub(super) follows: Option<RunId>,
+    pub(super) terms_id: i64,
+    pub(super) state: StateColumns,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) ended_at: Option<Timestamp>,
+    pub(super) has_started: bool,
+    pub(super) is_parked: bool,
+    pub(super) is_cancelling: bool,
+    pub(super) last_end: Option<String>,
+    pub(super) lane_id: Option<i64>,
+    pub(super) queues: bool,
+    pub(super) is_blocked: bool,
+}
+
+/// A [`RunState`], as columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StateColumns {
+    pub(super) state: String,
+    pub(super) ready_at: Option<Timestamp>,
+    pub(super) resumes: bool,
+    pub(super) owner: Option<NodeId>,
+    pub(super) wait_for: Option<String>,
+    pub(super) wait_until: Option<Timestamp>,
+    pub(super) reason: Option<String>,
+    pub(super) tally: Tally,
+}
+
+impl StateColumns {
+    pub(super) fn of(state: &RunState) -> StateColumns {
+        let mut columns = StateColumns {
+            state: state.name().to_owned(),
+            ready_at: None,
+            resumes: false,
+            owner: None,
+            wait_for: None,
+            wait_until: None,
+            reason: None,
+            tally: state.tally(),
+        };
+        match state {
+            RunState::Planned { due_at, resumes, .. } => {
+                (columns.ready_at, columns.resumes) = (Some(*due_at), *resumes);
+            }
+            RunState::Claimed { owner, resumes, .. } => (columns.owner, columns.resumes) = (Some(*owner), *resumes),
+            RunState::Running { owner, .. } => columns.owner = Some(*owner),
+            RunState::Waiting { on, wait_until, .. } => {
+                (columns.wait_for, columns.wait_until) = (Some(to_word(on)), Some(*wait_until));
+            }
+            RunState::Finished { outcome: Outcome::Failed(code), .. } => columns.reason = Some(to_word(code)),
+            RunState::Finished { outcome: Outcome::Skipped(reason), .. } => columns.reason = Some(to_word(reason)),
+            RunState::Finished { .. } => {}
+        }
+        columns
+    }
+
+    fn to_state(&self) -> Done<RunState> {
+        let StateColumns { resumes, tally, .. } = *self;
+        let reason = || self.reason.as_deref().ok_or_else(|| self.lacks("reason"));
+        let owner = || self.owner.ok_or_else(|| self.lacks("owner"));
+        let outcome = match self.state.as_str() {
+            "planned" => {
+                let due_at = self.ready_at.ok_or_else(|| self.lacks("time"))?;
+                return Ok(RunState::Planned { due_at, resumes, tally });
+            }
+            "claimed" => return Ok(RunState::Claimed { owner: owner()?, resumes, tally }),
+            "running" => return Ok(RunState::Running { owner: owner()?, tally }),
+            "waiting" => {
+                let on = from_word(self.wait_for.as_deref().ok_or_else(|| self.lacks("wait"))?, "a wait")?;
+                let wait_until = self.wait_until.ok_or_else(|| self.lacks("end of its wait"))?;
+                return Ok(RunState::Waiting { on, wait_until, tally });
+            }
+            "succeeded" => Outcome::Succeeded,
+            "failed" => Outcome::Failed(from_word(reason()?, "a failure")?),
+            "unknown" => Outcome::Unknown,
+            "cancelled" => Outcome::Cancelled,
+            "skipped" => Outcome::Skipped(from_word(reason()?, "a skip")?),
+            other => return Err(Fault::damaged(format!("a run has the state {other:?}"))),
+        };
+        Ok(RunState::Finished { outcome, tally })
+    }
+
+    fn lacks(&self, what: &str) -> Fault {
+        Fault::damaged(format!("a run that is {} has no {what}", self.state))
+    }
+}
+
+impl RunRow {
+    /// Reads a row of `SELECT * FROM runs`.
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+        let mut column = 0;
+        Ok(RunRow {
+            id: RunId(next::<Id>(row, &mut column)?.0),
+            schedule: next::<Option<Id>>(row, &mut column)?.map(|id| ScheduleId(id.0)),
+            version: count(next(row, &mut column)?),
+            slot_key: next(row, &mut column)?,
+            scheduled_at: next::<At>(row, &mut column)?.0,
+            due_at: next::<At>(row, &mut column)?.0,
+            expires_at: next::<Option<At>>(row, &mut column)?.map(|at| at.0),
+            follows: next::<Option<Id>>(row, &mut column)?.map(|id| RunId(id.0)),
+            terms_id: next(row, &mut column)?,
+            state: StateColumns {
+                state: next(row, &mut column)?,
+                ready_at: next::<Option<At>>(row, &mut column)?.map(|at| at.0),
+                resumes: next(row, &mut column)?,
+                owner: next::<Option<Id>>(row, &mut column)?.map(|id| NodeId(id.0)),
+                wait_for: next(row, &mut column)?,
+                wait_until: next::<Option<At>>(row, &mut column)?.map(|at| at.0),
+                reason: next(row, &mut column)?,
+                tally: Tally {
+                    attempt: next(row, &mut column)?,
+                    epoch: count(next(row, &mut column)?),
+                    losses: next(row, &mut column)?,
+                },
+            },
+            started_at: next::<Option<At>>(row, &mut column)?.map(|at| at.0),
+            ended_at: next::<Option<At>>(row, &mut column)?.map(|at| at.0),
+            has_started: next(row, &mut column)?,
+            is_parked: next(row, &mut column)?,
+            is_cancelling: next(row, &mut column)?,
+            last_end: next(row, &mut column)?,
+            lane_id: next(row, &mut column)?,
+            queues: next(row, &mut column)?,
+            is_blocked: next(row, &mut column)?,
+        })
+    }
+
+    pub(super) fn into_run(self, terms: Arc<Terms>) -> Done<Run> {
+        Ok(Run {
+            id: self.id,
+            schedule: self.schedule,
+            version: self.version,
+            key: from_word(&self.slot_key, "a slot")?,
+            scheduled_at: self.scheduled_at,
+            due_at: self.due_at,
+            expires_at: self.expires_at,
+            follows: self.follows,
+            terms,
+            state: self.state.to_state()?,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            has_started: self.has_started,
+            is_parked: self.is_parked,
+            is_cancelling: self.is_cancelling,
+            last_end: self.last_end.as_deref().map(|text| from_json(text, "the end of an attempt")).transpose()?,
+        })
+    }
+}
+
+/// Whether a run waits behind the others of its schedule.
+pub(super) fn queues(run: &Run) -> bool {
+    run.terms.overlap == Overlap::Queue
+}
+
+/// The next column of a row.
+fn next<T: FromSql>(row: &Row<'_>, column: &mut usize) -> rusqlite::Result<T> {
+    let value = row.get(*column);
+    *column += 1;
+    value
+}
+
+/// Terms that have been read, by the number of their row: runs that share them in the table share them in memory.
+#[derive(Debug, Default)]
+pub(super) struct TermsRead(HashMap<i64, Arc<Terms>>);
+
+impl TermsRead {
+    /// The most terms that are remembered.
+    const MAX: usize = 4_096;
+
+    pub(super) fn get(&mut self, connection: &Connection, id: i64) -> Done<Arc<Terms>> {
+        if let Some(terms) = self.0.get(&id) {
+            return Ok(Arc::clone(terms));
+        }
+        let body: Option<String> = connection
+            .prepare_cached("SELECT body FROM terms WHERE id = ?1")?
+            .query_row([id], |row| row.get(0))
+            .optional()?;
+        let body = body.ok_or_else(|| Fault::damaged(format!("the terms {id} of a run are not there")))?;
+        let terms = Arc::new(from_json(&body, "the terms of a run")?);
+        self.put(id, Arc::clone(&terms));
+        Ok(terms)
+    }
+
+    pub(super) fn put(&mut self, id: i64, terms: Arc<Terms>) {
+        if TermsRead::MAX <= self.0.len() {
+            self.0.clear();
+        }
+        self.0.insert(id, terms);
+    }
+
+    pub(super) fn forget_all(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Runs that a query of `SELECT * FROM runs` finds.
+pub(super) fn read_runs(
+    connection: &Connection,
+    terms: &mut TermsRead,
+    sql: &str,
+    params: impl Params,
+) -> Done<Vec<Run>> {
+    let rows: Vec<RunRow> =
+        connection.prepare_cached(sql)?.query_map(params, RunRow::read)?.collect::<rusqlite::Result<_>>()?;
+    rows.into_iter().map(|row| terms.get(connection, row.terms_id).and_then(|terms| row.into_run(terms))).collect()
+}
+
+/// A schedule, as its row has it.
+#[derive(Debug, Clone)]
+pub(super) struct ScheduleRow {
+    definition: String,
+    cursor: String,
+    runs_started: u64,
+    plan_at: Option<Timestamp>,
+    zone_data: String,
+    outage: Option<(Timestamp, Timestamp)>,
+    outage_kept: Option<String>,
+}
+
+impl ScheduleRow {
+    /// Reads a row of `SELECT * FROM schedules`.
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<ScheduleRow> {
+        let from = row.get::<_, Option<At>>("outage_from")?;
+        let until = row.get::<_, Option<At>>("outage_until")?;
+        Ok(ScheduleRow {
+            definition: row.get("definition")?,
+            cursor: row.get("cursor")?,
+            runs_started: count(row.get("runs_started")?),
+            plan_at: row.get::<_, Option<At>>("plan_at")?.map(|at| at.0),
+            zone_data: row.get("zone_data")?,
+            outage: from.zip(until).map(|(from, until)| (from.0, until.0)),
+            outage_kept: row.get("outage_kept")?,
+        })
+    }
+
+    pub(super) fn into_record(self) -> Done<ScheduleRecord> {
+        let mut schedule: Schedule = from_json(&self.definition, "a schedule")?;
+        schedule.cursor = from_json(&self.cursor, "the cursor of a schedule")?;
+        schedule.runs_started = self.runs_started;
+        let kept = self.outage_kept.as_deref().map(|text| from_json(text, "an outage")).transpose()?;
+        let outage = self.outage.map(|(from, until)| Outage { from, until, kept });
+        let (plan_at, zone_data) = (self.plan_at, self.zone_data);
+        Ok(ScheduleRecord { schedule: Arc::new(schedule), plan_at, zone_data, outage })
+    }
+}
+
+/// The definition of a schedule: what its cursor and its count do not touch.
+pub(super) fn definition(schedule: &Schedule) -> String {
+    let mut schedule = schedule.clone();
+    schedule.cursor = Cursor::starting(Timestamp::UNIX_EPOCH);
+    schedule.runs_started = 0;
+    to_json(&schedule)
+}
+
+/// Whether two schedules are told apart by nothing but cursor and count.
+pub(super) fn is_same_definition(a: &Schedule, b: &Schedule) -> bool {
+    let moved = Schedule { cursor: b.cursor.clone(), runs_started: b.runs_started, ..a.clone() };
+    moved == *b
+}
+
+/// One schedule.
+pub(super) fn read_schedule(connection: &Connection, id: ScheduleId) -> Done<Option<ScheduleRecord>> {
+    let sql = "SELECT * FROM schedules WHERE id = ?1";
+    let row = connection.prepare_cached(sql)?.query_row([Id(id.0)], ScheduleRow::read).optional()?;
+    row.map(ScheduleRow::into_record).transpose()
+}
+
+/// Schedules that a query of `SELECT * FROM schedules` finds.
+pub(super) fn read_schedules(connection: &Connection, sql: &str, params: impl Params) -> Done<Vec<ScheduleRecord>> {
+    let rows: Vec<ScheduleRow> =
+        connection.prepare_cached(sql)?.query_map(params, ScheduleRow::read)?.collect::<rusqlite::Result<_>>()?;
+    rows.into_iter().map(ScheduleRow::into_record).collect()
+}

@@ -1,0 +1,83 @@
+//! Runs, as people see and touch them.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::RunId;
+use punctual_core::run::Run;
+use rusqlite::params;
+
+use super::SqliteStore;
+use super::fault::Done;
+use super::plan::rows_max;
+use super::rows::{TermsRead, read_runs};
+use super::session::Session;
+use super::values::{Id, micros_before};
+use crate::change::{self, Wants};
+use crate::error::{Result, StoreError};
+use crate::requests::{Cancellation, RunFilter, RunWritten};
+use crate::roles::Runs;
+
+#[async_trait]
+impl Runs for SqliteStore {
+    async fn run(&self, id: RunId) -> Result<Option<Run>> {
+        self.read("reading a run", move |connection| {
+            let sql = "SELECT * FROM runs WHERE id = ?1";
+            Ok(read_runs(connection, &mut TermsRead::default(), sql, [Id(id.0)])?.pop())
+        })
+        .await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
+        let filter = filter.clone();
+        self.read("reading runs", move |connection| {
+            let after = filter.from.map_or(i64::MIN, micros_before);
+            let last = filter.until.map_or(i64::MAX, micros_before);
+            let limit = rows_max(filter.limit);
+            let terms = &mut TermsRead::default();
+            match filter.schedule {
+                None => {
+                    let params = params![after, last, filter.only_live, limit];
+                    read_runs(connection, terms, include_str!("sql/runs_by_time.sql"), params)
+                }
+                Some(schedule) => {
+                    let params = params![after, last, filter.only_live, limit, Id(schedule.0)];
+                    read_runs(connection, terms, include_str!("sql/runs_of_schedule.sql"), params)
+                }
+            }
+        })
+        .await
+    }
+
+    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
+        self.write("adding a run", now, move |session| session.ask(now, run)).await
+    }
+
+    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+        self.write("cancelling a run", now, move |session| {
+            let cancelled = session.change(&Wants::runs([id]), now, |draft| change::cancel(draft, id))?;
+            Ok(cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })?)
+        })
+        .await
+    }
+
+    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
+        self.write("resuming a run", now, move |session| {
+            session.change(&Wants::runs([id]), now, |draft| change::resume(draft, id))
+        })
+        .await
+    }
+}
+
+impl Session {
+    fn ask(&mut self, now: Timestamp, run: Run) -> Done<bool> {
+        let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
+        let schedules = run.schedule.into_iter().collect();
+        let wants = Wants { schedules, runs: [run.id].into(), slots, planned_of: None };
+        let mut draft = self.draft(&wants, now)?;
+        let before = draft.world.clone();
+        let is_new = change::ask(&mut draft, run)?;
+        self.note_agents(&draft, now)?;
+        self.save(&before, &draft)?;
+        Ok(is_new)
+    }
+}

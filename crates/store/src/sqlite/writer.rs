@@ -1,0 +1,345 @@
+//! The one writer: a thread that owns the connection that writes, and commits what waits in groups.
+//!
+//! In: commands, from any number of callers. Out: an answer to each, after what it changed is on the disk. Invariant: a
+//! command is carried out whole or not at all, whether or not its caller is still there; nothing is acknowledged that a
+//! crash could take back; after a disk has failed, nothing is acknowledged at all.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+use tracing::{error, warn};
+
+use super::fault::{Done, Fault, Severity};
+use super::lock::Lock;
+use super::queue::{Next, Queue};
+use super::session::Session;
+use crate::error::{Result, StoreError};
+
+/// The most commands that share a commit.
+const GROUP_MAX: usize = 256;
+
+/// After so long without a command, the write-ahead log is emptied into the database.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+
+/// How large the write-ahead log may get before it is emptied with force, and a warning says who is in the way.
+const WAL_MAX: u64 = 64 * 1024 * 1024;
+
+/// After so many commits the size of the write-ahead log is looked at.
+const WAL_LOOK_EVERY: u32 = 64;
+
+/// A handle to the writer. Dropping it carries out what waits, and ends the thread.
+pub(super) struct Writer {
+    queue: Arc<Queue<Box<dyn Command>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Something to be done in a transaction.
+trait Command: Send {
+    /// Carries it out, without telling anybody.
+    fn carry_out(&mut self, session: &mut Session) -> Result<(), Failure>;
+    /// It failed for a reason that is not its own.
+    fn fail(&mut self, failure: &Failure);
+    /// Tells the caller.
+    fn answer(self: Box<Self>);
+}
+
+/// Why a command, or a group of them, came to nothing.
+#[derive(Debug, Clone)]
+enum Failure {
+    DiskFull,
+    Broken,
+    Damaged(String),
+    Other { text: String },
+}
+
+struct Job<T, W> {
+    doing: &'static str,
+    now: Timestamp,
+    work: Option<W>,
+    answer: Option<Result<T>>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T, W> Command for Job<T, W>
+where
+    T: Send,
+    W: FnOnce(&mut Session) -> Done<T> + Send,
+{
+    fn carry_out(&mut self, session: &mut Session) -> Result<(), Failure> {
+        let work = self.work.take().expect("a command is carried out once");
+        let done = work(session).and_then(|answer| session.settle_derived(self.now).map(|()| answer));
+        let (answer, failed) = match done {
+            Ok(answer) => (Ok(answer), Ok(())),
+            Err(fault) => {
+                let failure = Failure::of(&fault);
+                (Err(fault.while_doing(self.doing)), Err(failure))
+            }
+        };
+        self.answer = Some(answer);
+        failed
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        // What has failed by itself keeps its own reason.
+        if !matches!(self.answer, Some(Err(_))) {
+            self.answer = Some(Err(failure.error(self.doing)));
+        }
+    }
+
+    fn answer(self: Box<Self>) {
+        let nothing = || Err(Failure::other("it was not carried out").error(self.doing));
+        // A caller that has gone away does not want to know.
+        drop(self.reply.send(self.answer.unwrap_or_else(nothing)));
+    }
+}
+
+impl Failure {
+    fn of(fault: &Fault) -> Failure {
+        match (fault.severity(), fault) {
+            (Severity::DiskFull, _) => Failure::DiskFull,
+            (Severity::Ordinary, _) => Failure::other(fault),
+            (Severity::Fatal, Fault::Sql(error)) => match error.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::SystemIoFailure) => Failure::Broken,
+                _ => Failure::Damaged(error.to_string()),
+            },
+            (Severity::Fatal, Fault::Store(StoreError::Broken { .. })) => Failure::Broken,
+            (Severity::Fatal, _) => Failure::Damaged(fault.to_string()),
+        }
+    }
+
+    fn other(text: impl ToString) -> Failure {
+        Failure::Other { text: text.to_string() }
+    }
+
+    fn is_fatal(&self) -> bool {
+        matches!(self, Failure::Broken | Failure::Damaged(_))
+    }
+
+    fn error(&self, doing: &'static str) -> StoreError {
+        match self {
+            Failure::DiskFull => StoreError::DiskFull,
+            Failure::Broken => StoreError::Broken { doing },
+            Failure::Damaged(what) => StoreError::Damaged { what: what.clone() },
+            Failure::Other { text } => StoreError::Database { doing, source: text.clone().into() },
+        }
+    }
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(super) fn start(session: Session, wal: PathBuf, lock: Arc<Lock>) -> std::io::Result<Writer> {
+        let queue = Arc::new(Queue::new());
+        let theirs = Arc::clone(&queue);
+        let work = move || {
+            // However the thread ends, nobody is left waiting for it.
+            let abandons = Abandons(Arc::clone(&theirs));
+            Writing { session, wal, lock, failed: None, commits: 0, is_dirty: false, is_wal_large: false }.run(&theirs);
+            drop(abandons);
+        };
+        let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(work)?;
+        Ok(Writer { queue, thread: Some(thread) })
+    }
+
+    /// Has something done, and waits until it is on the disk.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        now: Timestamp,
+        is_urgent: bool,
+        work: impl FnOnce(&mut Session) -> Done<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job { doing, now, work: Some(work), answer: None, reply };
+        let ended = |_| Failure::other("the writer has ended").error(doing);
+        self.queue.put(Box::new(job), is_urgent).await.map_err(ended)?;
+        answer.await.unwrap_or_else(|_| Err(Failure::other("the writer has ended").error(doing)))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            error!("the writer of the database has panicked");
+        }
+    }
+}
+
+/// Empties the queue when the writer ends, in whatever way.
+struct Abandons(Arc<Queue<Box<dyn Command>>>);
+
+impl Drop for Abandons {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+/// The thread's own things.
+struct Writing {
+    session: Session,
+    wal: PathBuf,
+    lock: Arc<Lock>,
+    /// Why nothing is written any more.
+    failed: Option<Failure>,
+    commits: u32,
+    /// Whether something was written since the write-ahead log was last emptied.
+    is_dirty: bool,
+    is_wal_large: bool,
+}
+
+impl Writing {
+    fn run(mut self, queue: &Queue<Box<dyn Command>>) {
+        loop {
+            match queue.next(self.is_dirty.then_some(IDLE_AFTER)) {
+                Next::Command { command, is_urgent } => self.commit_group(command, is_urgent, queue),
+                Next::Idle => self.empty_wal(),
+                Next::Closed => return,
+            }
+        }
+    }
+
+    /// Carries out a command and those that wait behind it, commits, and answers.
+    fn commit_group(&mut self, first: Box<dyn Command>, is_urgent: bool, queue: &Queue<Box<dyn Command>>) {
+        let mut group = vec![];
+        let done = self.transaction(first, is_urgent, queue, &mut group);
+        if let Err(failure) = &done {
+            self.give_up(failure);
+            group.iter_mut().for_each(|command| command.fail(failure));
+        }
+        group.into_iter().for_each(|command: Box<dyn Command>| command.answer());
+        if done.is_ok() {
+            self.after_commit();
+        }
+    }
+
+    fn transaction(
+        &mut self,
+        first: Box<dyn Command>,
+        mut is_urgent: bool,
+        queue: &Queue<Box<dyn Command>>,
+        group: &mut Vec<Box<dyn Command>>,
+    ) -> Result<(), Failure> {
+        group.push(first);
+        if let Some(failure) = &self.failed {
+            return Err(failure.clone());
+        }
+        self.execute("BEGIN IMMEDIATE")?;
+        let head = self.session.head;
+        let floor = self.session.epoch_floor;
+        loop {
+            let command = group.last_mut().expect("there is at least one");
+            self.carry_out(command)?;
+            // Whoever is in a hurry is not kept waiting by those behind.
+            if is_urgent || GROUP_MAX <= group.len() {
+                break;
+            }
+            match queue.next_now() {
+                None => break,
+                Some((command, urgent)) => {
+                    group.push(command);
+                    is_urgent = urgent;
+                }
+            }
+        }
+        if self.session.head != head || self.session.epoch_floor != floor {
+            self.session.write_head().map_err(|fault| Failure::of(&fault))?;
+        }
+        self.execute("COMMIT")?;
+        self.lock.note_head(self.session.head);
+        Ok(())
+    }
+
+    /// Carries out one command, so that its failure is its own. Fails if the whole transaction is lost.
+    fn carry_out(&mut self, command: &mut Box<dyn Command>) -> Result<(), Failure> {
+        self.execute("SAVEPOINT command")?;
+        let before = self.session.before();
+        let session = &mut self.session;
+        let done = catch_unwind(AssertUnwindSafe(|| command.carry_out(session)));
+        let failure = match done {
+            Ok(Ok(())) => return self.execute("RELEASE command"),
+            Ok(Err(failure)) => failure,
+            Err(panic) => {
+                let failure = Failure::other(format!("a panic: {}", panic_text(panic.as_ref())));
+                command.fail(&failure);
+                failure
+            }
+        };
+        let is_lost = self.session.connection.is_autocommit();
+        if failure.is_fatal() || is_lost {
+            return Err(failure);
+        }
+        self.session.go_back(before);
+        self.execute("ROLLBACK TO command")?;
+        self.execute("RELEASE command")
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Failure> {
+        let done = self.session.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(|error| Failure::of(&Fault::Sql(error)))
+    }
+
+    /// Rolls the transaction back. After a failure of the disk, nothing is written any more.
+    fn give_up(&mut self, failure: &Failure) {
+        if failure.is_fatal() && self.failed.is_none() {
+            error!("the database failed, nothing more is written: {}", failure.error("writing"));
+            self.failed = Some(failure.clone());
+        }
+        if !self.session.connection.is_autocommit()
+            && let Err(rollback) = self.execute("ROLLBACK")
+        {
+            self.failed.get_or_insert(rollback);
+        }
+        if let Err(fault) = self.session.read_again() {
+            let failure = Failure::of(&fault);
+            warn!("the database cannot be read again after a failure: {fault}");
+            self.failed.get_or_insert(failure);
+        }
+    }
+
+    fn after_commit(&mut self) {
+        self.is_dirty = true;
+        self.commits = self.commits.wrapping_add(1);
+        if !self.commits.is_multiple_of(WAL_LOOK_EVERY) {
+            return;
+        }
+        let size = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
+        if size <= WAL_MAX {
+            self.is_wal_large = false;
+            return;
+        }
+        self.empty_wal();
+        if !self.is_wal_large && WAL_MAX < std::fs::metadata(&self.wal).map_or(0, |file| file.len()) {
+            self.is_wal_large = true;
+            warn!(bytes = size, "the write-ahead log grows: a reader keeps it from being emptied");
+        }
+    }
+
+    /// Empties the write-ahead log into the database. Where a reader is in the way, as far as that goes.
+    fn empty_wal(&mut self) {
+        self.is_dirty = false;
+        if self.failed.is_some() {
+            return;
+        }
+        let emptied = self.session.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let Err(error) = emptied else { return };
+        let failure = Failure::of(&Fault::Sql(error));
+        match failure {
+            // Nothing is lost: it is all in the log, and the next time may work.
+            Failure::DiskFull | Failure::Other { .. } => {}
+            Failure::Broken | Failure::Damaged(_) => self.give_up(&failure),
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("of no known kind")
+}

@@ -1,0 +1,217 @@
+//! What holds after every step, looked at from outside: with a memory of its own, and none of the store's code but the fold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use punctual_core::journal::{Body, Entry, World};
+use punctual_core::plan::Limits;
+use punctual_core::run::{Run, RunState};
+use punctual_core::schedule::Overlap;
+use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_store::memory::State;
+
+use super::names::{node_id, time};
+use super::play::{Answer, limits};
+use super::step::{Op, Step};
+
+/// What the checks remember between two steps.
+#[derive(Default)]
+pub(crate) struct Checks {
+    before: World,
+    folded: World,
+    leases: BTreeMap<NodeId, Timestamp>,
+    /// How many runs have started for the first time, by schedule.
+    started: BTreeMap<ScheduleId, u64>,
+    /// Every run that was ever over.
+    ended: BTreeSet<RunId>,
+}
+
+type Checked = Result<(), String>;
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+impl Checks {
+    /// Checks a step that has been played, with its answer and the entries that it wrote.
+    pub(crate) fn check(&mut self, step: &Step, answer: &Answer, entries: &[Entry], state: &State) -> Checked {
+        self.check_entries(step, entries)?;
+        self.check_fold(entries, state)?;
+        self.check_answer(step, answer, entries)?;
+        self.check_runs(&state.world)?;
+        if let (Op::Claim { node, caps, limit, agents }, Answer::Claimed(claimed)) = (&step.op, answer) {
+            let ids: Vec<RunId> = claimed.runs.iter().map(|claimed| claimed.run.id).collect();
+            ensure(ids.len() <= *limit, || format!("{} runs were claimed, not {limit}", ids.len()))?;
+            let lease = self.leases.get(&node_id(*node));
+            ensure(lease.is_some_and(|lease| time(step.now) <= *lease), || "who claims has no lease".to_owned())?;
+            self.check_claim(&ids, time(step.now), agents, &limits(caps))?;
+        }
+        for run in state.world.runs.values() {
+            let is_known = run.owner().is_none_or(|owner| state.nodes.contains_key(&owner));
+            ensure(is_known, || format!("the owner of run {} is gone", run.id))?;
+        }
+        self.leases = state.nodes.values().map(|node| (node.id, node.lease_until)).collect();
+        self.before = state.world.clone();
+        Ok(())
+    }
+
+    /// Numbers without gaps, times as given, nothing about a run that is over, each run started under its schedule.
+    fn check_entries(&mut self, step: &Step, entries: &[Entry]) -> Checked {
+        for (index, entry) in entries.iter().enumerate() {
+            let seq = self.before.seq + 1 + index as u64;
+            ensure(entry.seq == seq, || format!("entry {} stands where {seq} should", entry.seq))?;
+            ensure(entry.at == time(step.now), || format!("entry {seq} was written at {}", entry.at))?;
+            let named: Vec<RunId> = match &entry.body {
+                Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => runs.clone(),
+                body => body.run().into_iter().collect(),
+            };
+            for run in &named {
+                let is_over = self.ended.contains(run);
+                ensure(!is_over, || format!("entry {seq} is about run {run}, which is over"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows are what the journal folds to, entry by entry.
+    fn check_fold(&mut self, entries: &[Entry], state: &State) -> Checked {
+        for entry in entries {
+            if let Body::RunsStarted { runs } = &entry.body {
+                let starts = runs.iter().filter_map(|run| self.folded.runs.get(run)).filter(|run| !run.has_started);
+                for schedule in starts.filter_map(|run| run.schedule) {
+                    *self.started.entry(schedule).or_default() += 1;
+                }
+            }
+            self.folded.apply(entry).map_err(|error| format!("entry {} cannot be: {error}", entry.seq))?;
+            if let Body::ScheduleDeleted { schedule } = &entry.body {
+                self.started.remove(schedule);
+            }
+            let run = entry.body.run().and_then(|run| self.folded.runs.get(&run));
+            self.ended.extend(run.filter(|run| run.state.is_final()).map(|run| run.id));
+        }
+        self.started.retain(|id, _| self.folded.schedules.contains_key(id));
+        for (id, record) in &self.folded.schedules {
+            let (counted, started) = (record.schedule.runs_started, self.started.get(id).copied().unwrap_or(0));
+            ensure(counted == started, || format!("schedule {id} counts {counted} starts of {started}"))?;
+        }
+        let is_same = self.folded == state.world;
+        ensure(is_same, || {
+            let differences = punctual_store::compare::differences(&self.folded, &state.world);
+            format!("the rows are not what the journal folds to: {differences:#?}")
+        })
+    }
+
+    /// What was refused has changed nothing.
+    fn check_answer(&self, step: &Step, answer: &Answer, entries: &[Entry]) -> Checked {
+        use punctual_store::{RunWritten, Written};
+        let is_refused = match answer {
+            Answer::Failed(_) => true,
+            Answer::Yes(is_new) => !is_new,
+            Answer::Writes(written) => written.iter().all(|it| *it == Written::Conflict),
+            Answer::Runs(written) => written.iter().all(|it| *it == RunWritten::Stale),
+            Answer::Cancelled(cancelled) => matches!(cancelled, punctual_store::Cancellation::Over(_)),
+            Answer::Planner(lease) => !lease.is_held,
+            _ => matches!(step.op, Op::Read(_) | Op::Renew(_)),
+        };
+        ensure(!is_refused || entries.is_empty(), || format!("{answer:?}, but entries were written: {entries:?}"))
+    }
+
+    /// What holds of each run, and between it and what it was before.
+    fn check_runs(&self, world: &World) -> Checked {
+        let mut slots = BTreeSet::new();
+        for run in world.runs.values() {
+            let id = run.id;
+            let tally = run.state.tally();
+            let max = run.terms.retry.max_attempts.get();
+            ensure(tally.attempt <= max, || format!("run {id} is at attempt {} of {max}", tally.attempt))?;
+            let is_first = run.schedule.is_none_or(|schedule| slots.insert((schedule, &run.key)));
+            ensure(is_first, || format!("slot {} has two runs, one is {id}", run.key))?;
+            ensure(run.ended_at.is_some() == run.state.is_final(), || format!("the end of run {id} is half written"))?;
+            let Some(before) = self.before.runs.get(&id) else { continue };
+            ensure(before.epoch() <= tally.epoch, || format!("the epoch of run {id} has fallen"))?;
+            ensure(!before.state.is_final() || before == run, || format!("run {id} was over, and has changed"))?;
+            ensure(!before.has_started || run.has_started, || format!("run {id} has never started now"))?;
+            // From one owner to another there is no way but through nobody's hands.
+            let is_handed_on = before.owner().is_some() && run.owner().is_some() && before.owner() != run.owner();
+            ensure(!is_handed_on, || format!("run {id} went from hand to hand"))?;
+            if before.owner().is_none() && run.owner().is_some() {
+                ensure(before.epoch() < tally.epoch, || format!("run {id} was claimed under an old epoch"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Each run that was claimed, one after another: it was due, nobody's, unblocked, and there was a place for it.
+    fn check_claim(&self, claimed: &[RunId], now: Timestamp, agents: &[&str], limits: &Limits) -> Checked {
+        // A sweep comes first: what it has answered is not claimed, and holds no place.
+        let mut runs: BTreeMap<RunId, Run> = self.before.runs.clone();
+        for id in claimed {
+            let run = runs.get(id).ok_or_else(|| format!("run {id} was claimed, and was not there"))?.clone();
+            let due_at = run.planned_for().ok_or_else(|| format!("run {id} was claimed while {}", run.state.name()))?;
+            ensure(due_at <= now, || format!("run {id} was claimed before {due_at}"))?;
+            ensure(agents.contains(&run.terms.work.agent()), || format!("run {id} is for another agent"))?;
+            ensure(run.expires_at.is_none_or(|it| now <= it) || self.is_kept(id), || format!("run {id} is too late"))?;
+            ensure(!self.is_blocked(&run, &runs), || format!("run {id} was claimed while it was blocked"))?;
+            check_places(&run, &runs, limits)?;
+            let tally = run.state.tally();
+            let claimed = RunState::Claimed { owner: node_id(0), resumes: false, tally };
+            runs.insert(*id, Run { state: claimed, ..run });
+        }
+        Ok(())
+    }
+
+    /// Whether the sweep of this very claim has taken the expiry from a run.
+    fn is_kept(&self, id: &RunId) -> bool {
+        self.folded.runs.get(id).is_some_and(|run| run.expires_at.is_none())
+    }
+
+    fn is_blocked(&self, run: &Run, runs: &BTreeMap<RunId, Run>) -> bool {
+        // What the sweep has ended is over.
+        let is_over = |other: &Run| self.folded.runs.get(&other.id).is_none_or(|it| it.state.is_final());
+        let leader = run.follows.and_then(|leader| runs.get(&leader));
+        if leader.is_some_and(|leader| !leader.has_started && !is_over(leader)) {
+            return true;
+        }
+        let others = || runs.values().filter(|it| it.id != run.id && it.schedule == run.schedule && !is_over(it));
+        let works = |it: &Run| !matches!(it.state, RunState::Planned { .. } | RunState::Finished { .. });
+        // A wait that the sweep has ended as a failed attempt is planned again.
+        let works = |it: &Run| works(it) && !matches!(self.folded.runs[&it.id].state, RunState::Planned { .. });
+        let has_schedule = run.schedule.is_some();
+        let queues = run.terms.overlap == Overlap::Queue;
+        let place = |it: &Run| it.planned_for().map(|due_at| (due_at, it.id));
+        has_schedule && (queues || run.is_parked) && others().any(works)
+            || has_schedule && queues && others().any(|it| place(it).is_some_and(|it| Some(it) < place(run)))
+    }
+}
+
+fn check_places(run: &Run, runs: &BTreeMap<RunId, Run>, limits: &Limits) -> Checked {
+    let count = |shares: &dyn Fn(&Run) -> bool| {
+        runs.values().filter(|other| other.owner().is_some() && shares(other)).count() as u32
+    };
+    let agent = run.terms.work.agent();
+    let of_agent = count(&|other| other.terms.work.agent() == agent);
+    let places = [
+        ("all", Some(count(&|_| true)), limits.global),
+        ("its schedule", Some(of_agent), Some(run.terms.max_concurrent.get())),
+        ("its agent", Some(of_agent), limits.agents.get(agent).copied()),
+        (
+            "its project",
+            run.terms.project.as_ref().map(|project| count(&|other| other.terms.project.as_ref() == Some(project))),
+            run.terms.project.as_ref().and_then(|project| limits.projects.get(project)).copied(),
+        ),
+        (
+            "its key",
+            run.terms
+                .concurrency
+                .as_ref()
+                .map(|it| count(&|other| other.terms.concurrency.as_ref().is_some_and(|other| other.key == it.key))),
+            run.terms.concurrency.as_ref().map(|it| it.max.get()),
+        ),
+    ];
+    for (what, held, max) in places {
+        if let (Some(held), Some(max)) = (held, max) {
+            ensure(held < max, || format!("run {} was claimed as number {} of {what}, {max} may", run.id, held + 1))?;
+        }
+    }
+    Ok(())
+}

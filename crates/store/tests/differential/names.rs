@@ -1,0 +1,45 @@
+//! Short names for long things, so that a failing list of steps can be read: numbers for ids, seconds for times.
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::time::SlotKey;
+use punctual_core::{NodeId, RunId, ScheduleId};
+use uuid::Uuid;
+
+/// Milliseconds since the day began on which everything happens.
+pub(crate) type Millis = i64;
+
+pub(crate) fn time(millis: Millis) -> Timestamp {
+    Timestamp::from_second(1_767_571_200).expect("5 January 2026") + SignedDuration::from_millis(millis)
+}
+
+pub(crate) fn millis(at: Timestamp) -> Millis {
+    at.duration_since(time(0)).as_millis() as Millis
+}
+
+/// Ids whose order is not that in which they were made.
+fn id(number: u32) -> Uuid {
+    let shuffled = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Uuid::from_u128(u128::from(shuffled) << 64 | u128::from(number))
+}
+
+pub(crate) fn run_id(number: u32) -> RunId {
+    RunId(id(number))
+}
+
+pub(crate) fn schedule_id(number: u32) -> ScheduleId {
+    ScheduleId(id(number))
+}
+
+pub(crate) fn node_id(number: u32) -> NodeId {
+    NodeId(id(number))
+}
+
+/// The number that an id was made of.
+pub(crate) fn number(id: Uuid) -> u32 {
+    id.as_u128() as u32
+}
+
+/// The key of the slot in which an instant lies.
+pub(crate) fn slot_key(millis: Millis) -> SlotKey {
+    serde_json::from_value(format!("i:{}", time(millis).as_second()).into()).expect("a key is text")
+}

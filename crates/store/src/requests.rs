@@ -103,6 +103,13 @@ pub struct ClaimRequest {
     pub limits: Arc<Limits>,
 }
 
+impl ClaimRequest {
+    /// Whether the node would take a run of this agent, and has no place for it.
+    pub fn has_no_place_for(&self, agent: &str) -> bool {
+        self.limit == 0 && self.agents.contains(agent)
+    }
+}
+
 /// What a claim gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claimed {

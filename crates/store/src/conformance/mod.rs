@@ -150,6 +150,7 @@ macro_rules! __conformance_suite {
                 a_run_that_waits_for_its_project_outlives_its_day,
                 a_run_that_waits_for_its_key_outlives_its_day,
                 a_run_that_waits_for_the_limit_over_all_outlives_its_day,
+                a_run_that_waits_for_its_node_outlives_its_day,
                 what_has_been_looked_at_is_never_too_late,
                 a_hand_back_does_not_stop_the_clock_of_a_delay,
                 a_wait_that_is_over_ends_as_its_kind_says,

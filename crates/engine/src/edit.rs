@@ -18,7 +18,7 @@ use punctual_store::{Cancellation, PlanSubject, PlanWrite, RunFilter, ScheduleCh
 
 use crate::ids::Ids;
 use crate::planner::later;
-use crate::recovery::Recovering;
+use crate::recovery::{Recovered, Recovering};
 use crate::replan::{self, PlanBase};
 use crate::settings::Settings;
 
@@ -238,7 +238,8 @@ impl Editor {
         // Without its zone or calendar it has no slots, and an edit may be what gives it another.
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars).ok()?;
         if record.outage.is_some() {
-            return recovering.write(subject, &timetable, &self.settings, &*self.ids, now);
+            let recovered = Recovered::new(subject, &timetable, &self.settings, &*self.ids, now);
+            return recovering.writes(recovered.into_iter().collect(), now).pop();
         }
         let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
         let planned = plan(&planning, &schedule.cursor, now);

@@ -15,7 +15,7 @@ use punctual_store::{PlanTask, PlanWrite, Result, ScheduleChange, Store, Written
 use tracing::{error, info, warn};
 
 use crate::ids::Ids;
-use crate::recovery::Recovering;
+use crate::recovery::{Recovered, Recovering};
 use crate::replan::{self, PlanBase};
 use crate::settings::Settings;
 
@@ -63,6 +63,14 @@ pub struct Planned {
     pub wake_at: Timestamp,
 }
 
+/// What was decided for one schedule.
+enum Decided {
+    /// This is to be written.
+    Write(Box<PlanWrite>),
+    /// An outage is made up for; its runs have to find their places among those of other schedules.
+    Recovered(Box<Recovered>),
+}
+
 impl Planner {
     /// A planner for a node.
     pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>, settings: Arc<Settings>, node: NodeId) -> Planner {
@@ -95,10 +103,15 @@ impl Planner {
         self.begin_days(now).await?;
         let tasks = self.store.to_plan(now, self.settings.zones.version(), PAGE_MAX).await?;
         let is_full = tasks.len() == PAGE_MAX;
-        let mut writes = vec![];
-        for task in self.recovering.in_fair_order(tasks) {
-            writes.extend(self.decide(task, now).await?);
+        let (mut writes, mut recovered) = (vec![], vec![]);
+        for task in tasks {
+            match self.decide(task, now).await? {
+                Some(Decided::Write(write)) => writes.push(*write),
+                Some(Decided::Recovered(it)) => recovered.push(*it),
+                None => {}
+            }
         }
+        writes.extend(self.recovering.writes(recovered, now));
         let wrote = !writes.is_empty();
         let ids: Vec<ScheduleId> = writes.iter().map(PlanWrite::schedule).collect();
         let written = self.store.plan(now, writes).await?;
@@ -121,26 +134,29 @@ impl Planner {
         Ok(Planned { is_planner: true, wrote, wake_at })
     }
 
-    /// The write that one schedule needs.
-    async fn decide(&mut self, task: PlanTask, now: Timestamp) -> Result<Option<PlanWrite>> {
+    /// What one schedule needs.
+    async fn decide(&mut self, task: PlanTask, now: Timestamp) -> Result<Option<Decided>> {
         let schedule = Arc::clone(&task.record.schedule);
         let timetable = match self.timetable(&schedule) {
             Ok(timetable) => timetable,
             Err(problem) => {
                 error!(schedule.id = %schedule.id, %problem, "schedule {} cannot be planned", schedule.id);
-                return Ok(Some(PlanBase::new(&task.record, &self.settings).rests_until(later(now, BROKEN_REST))));
+                let rests = PlanBase::new(&task.record, &self.settings).rests_until(later(now, BROKEN_REST));
+                return Ok(Some(Decided::Write(Box::new(rests))));
             }
         };
         let zone_data = self.settings.zones.version();
         if task.record.outage.is_some() {
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
-            return Ok(self.recovering.write(&subject, &timetable, &self.settings, &*self.ids, now));
+            let recovered = Recovered::new(&subject, &timetable, &self.settings, &*self.ids, now);
+            return Ok(recovered.map(|it| Decided::Recovered(Box::new(it))));
         }
         if task.record.zone_data != zone_data || self.careful.contains(&schedule.id) {
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
             info!(schedule.id = %schedule.id, "planning schedule {} again with zone data {zone_data}", schedule.id);
             let cursor = schedule.cursor.clone();
-            return Ok(Some(replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now)));
+            let write = replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now);
+            return Ok(Some(Decided::Write(Box::new(write))));
         }
         let planning = Planning { schedule: &schedule, timetable: &timetable, waiting: task.waiting };
         let planned = plan(&planning, &schedule.cursor, now);
@@ -152,7 +168,7 @@ impl Planner {
             let ended = Schedule { state: ScheduleState::Ended(reason), ..(*schedule).clone() };
             write.change = ScheduleChange::Put(Box::new(ended));
         }
-        Ok(Some(write))
+        Ok(Some(Decided::Write(Box::new(write))))
     }
 
     /// Notes each day that has begun in a zone, once.

@@ -8,7 +8,7 @@ use punctual_core::journal::{PlannedRun, SkipEntry};
 use punctual_core::plan::{Planning, WaitingRun, catch_up};
 use punctual_core::run::Run;
 use punctual_core::time::Timetable;
-use punctual_store::{PlanSubject, PlanTask, PlanWrite};
+use punctual_store::{PlanSubject, PlanWrite};
 
 use crate::ids::Ids;
 use crate::planner::later;
@@ -29,31 +29,57 @@ impl Recovering {
         Recovering { left: catch_ups_max, deferred: 0 }
     }
 
-    /// Schedules in turn by owner, so that one that has many does not take every place.
-    pub(crate) fn in_fair_order(&self, tasks: Vec<PlanTask>) -> Vec<PlanTask> {
-        if tasks.iter().all(|task| task.record.outage.is_none()) {
-            return tasks;
+    /// What catching up writes for schedules. Their runs get the places of the recovery in turn: project by project, and
+    /// within a project schedule by schedule, so that one that has missed much does not take every place.
+    pub(crate) fn writes(&mut self, mut recovered: Vec<Recovered>, now: Timestamp) -> Vec<PlanWrite> {
+        let mut by_project: BTreeMap<Option<String>, Vec<(usize, usize)>> = BTreeMap::new();
+        for (index, it) in recovered.iter_mut().enumerate() {
+            let due = it.runs().filter(|run| run.due_at <= now).count();
+            let places = (0..due).map(|turn| (turn, index));
+            by_project.entry(it.project.clone()).or_default().extend(places);
         }
-        let mut seen: BTreeMap<Option<String>, usize> = BTreeMap::new();
-        let mut turns: Vec<(usize, PlanTask)> = vec![];
-        for task in tasks {
-            let turn = seen.entry(task.record.schedule.project.clone()).or_default();
-            turns.push((*turn, task));
-            *turn += 1;
+        let mut turns: Vec<(usize, usize)> = vec![];
+        for mut places in by_project.into_values() {
+            places.sort_unstable();
+            turns.extend(places.into_iter().enumerate().map(|(turn, (_, index))| (turn, index)));
         }
-        turns.sort_by_key(|(turn, _)| *turn);
-        turns.into_iter().map(|(_, task)| task).collect()
+        turns.sort_unstable();
+        let mut placed: Vec<Vec<Option<Timestamp>>> = vec![vec![]; recovered.len()];
+        for (_, index) in turns {
+            placed[index].push(self.find_place(now));
+        }
+        let writes = recovered.into_iter().zip(placed).map(|(it, due_at)| it.write(&due_at, now));
+        writes.collect()
     }
 
-    /// What catching up writes for one schedule.
-    pub(crate) fn write(
-        &mut self,
+    /// The first runs of a recovery are due at once; those for which it has no place follow one after another.
+    fn find_place(&mut self, now: Timestamp) -> Option<Timestamp> {
+        if 0 < self.left {
+            self.left -= 1;
+            return None;
+        }
+        self.deferred += 1;
+        Some(later(now, APART * self.deferred))
+    }
+}
+
+/// What catching up decided for one schedule, before its runs have got their places.
+pub(crate) struct Recovered {
+    project: Option<String>,
+    write: PlanWrite,
+    /// Waiting runs that are kept, as they were.
+    waited: Vec<PlannedRun>,
+}
+
+impl Recovered {
+    /// What an outage comes to for one schedule; nothing, if there was none.
+    pub(crate) fn new(
         subject: &PlanSubject,
         timetable: &Timetable,
         settings: &Settings,
         ids: &dyn Ids,
         now: Timestamp,
-    ) -> Option<PlanWrite> {
+    ) -> Option<Recovered> {
         let record = &subject.task.record;
         let schedule = &record.schedule;
         let outage = record.outage?;
@@ -67,42 +93,45 @@ impl Recovering {
 
         let skips = recovery.plan.skips().map(|range| SkipEntry::new(schedule, range)).collect();
         let kept = recovery.kept.iter().filter_map(|id| subject.runs.iter().find(|run| run.id == *id));
-        let mut moved: Vec<PlannedRun> = kept.map(as_planned).collect();
+        let waited: Vec<PlannedRun> = kept.map(as_planned).collect();
         let new = recovery.plan.runs().map(|slot| planned_run(RunId(ids.next(now)), schedule, timetable, slot));
-        let mut runs: Vec<PlannedRun> = new.collect();
-
+        let (mut moved, mut runs): (Vec<PlannedRun>, Vec<PlannedRun>) = (waited.clone(), new.collect());
         let mut before: Option<RunId> = None;
         for run in moved.iter_mut().chain(&mut runs) {
             run.follows = before.filter(|_| recovery.is_in_order);
             before = Some(run.id);
-            self.find_place(run, now);
         }
-        let is_same = |run: &PlannedRun| subject.runs.iter().any(|it| as_planned(it) == *run);
-        moved.retain(|run| !is_same(run));
         let mut write = PlanBase::new(record, settings).write(skips, |entry| {
             entry.cursor = recovery.plan.cursor.clone();
             // A paused schedule has nothing to plan; the others go on at once behind the outage.
             entry.plan_at = schedule.is_active().then_some(now);
             entry.outage = recovery.rest;
+            // What stays planned may still be where older zone data had put it: that is for planning to see.
+            entry.zone_data.clone_from(&record.zone_data);
             entry.runs = runs;
             entry.moved = moved;
         });
         write.let_go = recovery.skipped;
-        Some(write)
+        Some(Recovered { project: schedule.project.clone(), write, waited })
     }
 
-    /// The first runs of a recovery are due at once; those for which it has no place follow one after another.
-    fn find_place(&mut self, run: &mut PlannedRun, now: Timestamp) {
-        if now < run.due_at {
-            return;
+    /// The runs that are made up for, in order.
+    fn runs(&mut self) -> impl Iterator<Item = &mut PlannedRun> {
+        let plan = self.write.plan.as_mut().expect("a recovery has a plan");
+        plan.moved.iter_mut().chain(&mut plan.runs)
+    }
+
+    /// The write, when its runs that are due have got these places: another time for those that have to wait.
+    fn write(mut self, due_at: &[Option<Timestamp>], now: Timestamp) -> PlanWrite {
+        for (run, due_at) in self.runs().filter(|run| run.due_at <= now).zip(due_at) {
+            let Some(due_at) = *due_at else { continue };
+            run.due_at = due_at;
+            run.expires_at = run.expires_at.map(|expires_at| expires_at.max(due_at));
         }
-        if 0 < self.left {
-            self.left -= 1;
-            return;
+        if let Some(plan) = &mut self.write.plan {
+            plan.moved.retain(|run| !self.waited.contains(run));
         }
-        self.deferred += 1;
-        run.due_at = later(now, APART * self.deferred);
-        run.expires_at = run.expires_at.map(|expires_at| expires_at.max(run.due_at));
+        self.write
     }
 }
 

@@ -16,6 +16,9 @@ use punctual_store::{AttemptReport, Result, RunWritten, Store};
 
 use super::now_or_never;
 
+/// The net under the timers, as the settings have it.
+const POLL: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
+
 /// How the work of an agent goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -64,6 +67,12 @@ pub(crate) struct Rounded {
     pub(crate) wake_at: Timestamp,
 }
 
+/// A loop polls as a net under its timers. In a world where no timer is late, that only costs time: the world stops where
+/// something is to happen instead ([`super::World::advance`]).
+fn unless_poll(wake_at: Timestamp, now: Timestamp) -> Timestamp {
+    if wake_at < now + POLL { wake_at } else { Timestamp::MAX }
+}
+
 impl Node {
     pub(crate) fn new(
         id: NodeId,
@@ -97,7 +106,7 @@ impl Node {
         if self.plans {
             let planned = now_or_never(self.planner.tick(now))?;
             did |= planned.wrote;
-            wake_at = wake_at.min(planned.wake_at);
+            wake_at = wake_at.min(unless_poll(planned.wake_at, now));
         }
         let kept = self.keep(now, boot)?;
         wake_at = wake_at.min(kept);
@@ -105,7 +114,7 @@ impl Node {
         if self.claims {
             let free = self.settings.places.saturating_sub(self.held.len());
             let round = now_or_never(self.claimer.tick(now, free))?;
-            wake_at = wake_at.min(round.wake_at);
+            wake_at = wake_at.min(unless_poll(round.wake_at, now));
             did |= !round.started.is_empty();
             for started in round.started {
                 self.begin(started.run, now, &way);

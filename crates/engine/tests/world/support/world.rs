@@ -145,9 +145,27 @@ impl World {
             if end <= self.now {
                 return;
             }
-            let next = wake_at.max(self.now + SignedDuration::from_millis(1)).min(end);
+            let next = wake_at.min(self.next_event()).max(self.now + SignedDuration::from_millis(1)).min(end);
             self.sleep(next.duration_since(self.now));
         }
+    }
+
+    /// When something becomes due, late or over next; at every quarter of an hour at the latest, where days begin.
+    fn next_event(&self) -> Timestamp {
+        let now = self.now;
+        let quarter = Timestamp::from_second((now.as_second() / 900 + 1) * 900).unwrap();
+        self.look(|state| {
+            let runs = state.world.runs.values().filter(|run| !run.state.is_final()).flat_map(|run| {
+                let wait_until = match run.state {
+                    RunState::Waiting { wait_until, .. } => Some(wait_until),
+                    _ => None,
+                };
+                let expires_at = run.expires_at.map(|at| at + SignedDuration::from_millis(1));
+                [run.planned_for(), expires_at, wait_until].into_iter().flatten()
+            });
+            let plans = state.world.schedules.values().filter_map(|record| record.plan_at);
+            runs.chain(plans).filter(|at| now < *at).chain([quarter]).min().unwrap()
+        })
     }
 
     pub(crate) fn advance_to(&mut self, text: &str) {

@@ -157,7 +157,6 @@ pub fn a_node_reports_ends_and_nothing_else(bench: &mut Bench) {
         RunEvent::Started,
         RunEvent::Resumed { at: now },
         RunEvent::WaitExpired { at: now },
-        RunEvent::OwnerLost { at: now },
         RunEvent::CancelAsked,
         RunEvent::Kept,
     ];
@@ -177,6 +176,19 @@ pub fn a_node_reports_ends_and_nothing_else(bench: &mut Bench) {
     bench.finish(&claimed, RunEvent::Waits { on: WaitFor::Callback, wait_until: at("11:00:00") });
     check(bench, 1);
     assert!(matches!(bench.finish(&claimed, RunEvent::Succeeded), RunWritten::Done(_)));
+}
+
+pub fn a_node_may_say_that_it_has_lost_what_is_at_work(bench: &mut Bench) {
+    let node = bench.join("a");
+    let id = bench.due_run(json!({}));
+    let claimed = bench.claim_one(node);
+    let lost = RunEvent::OwnerLost { at: bench.now };
+    assert_eq!(bench.finish(&claimed, lost), RunWritten::Stale, "what has not begun is handed back");
+    bench.settle(&claimed, Decision::Start);
+    let written = bench.finish(&claimed, lost);
+    assert!(matches!(written, RunWritten::Done(RunState::Planned { .. })), "{written:?}");
+    let tally = bench.run(id).state.tally();
+    assert_eq!((tally.attempt, tally.losses), (1, 1));
 }
 
 pub fn what_a_node_has_not_begun_it_may_give_back_or_call_off(bench: &mut Bench) {

@@ -21,10 +21,7 @@ use crate::roles::{Plan, Schedules};
 #[async_trait]
 impl Schedules for SqliteStore {
     async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
-        self.read("reading a schedule", move |connection| {
-            Ok(read_schedule(connection, id)?.map(unshare))
-        })
-        .await
+        self.read("reading a schedule", move |connection| Ok(read_schedule(connection, id)?.map(unshare))).await
     }
 
     async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {

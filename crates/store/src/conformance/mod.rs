@@ -136,6 +136,7 @@ macro_rules! __conformance_suite {
                 the_same_report_gets_the_same_answer_when_the_run_has_gone_on,
                 a_batch_of_reports_is_answered_one_by_one,
                 a_node_reports_ends_and_nothing_else,
+                a_node_may_lose_its_own_work,
                 what_a_node_has_not_begun_it_may_give_back_or_call_off,
                 every_face_counts_tries_the_same_way,
                 a_final_error_ends_a_run_at_once,

@@ -143,7 +143,8 @@ pub trait Journal: Send + Sync {
     /// The last entry.
     async fn head(&self) -> Result<Head>;
 
-    /// Lets go of final runs that ended before an instant. How many.
+    /// Lets go of final runs that ended before an instant, unless their slot lies behind it: they still stand for that. How
+    /// many.
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize>;
 
     /// Writes a checkpoint, and lets go of entries before it that are older than an instant, up to an earlier checkpoint.

@@ -67,7 +67,7 @@ macro_rules! __conformance_suite {
                 a_later_write_of_a_batch_sees_the_earlier_ones,
                 a_plan_is_one_transaction_with_its_entries,
                 a_withdrawn_slot_may_come_back,
-                a_cancelled_slot_stays_answered_while_its_row_is_kept,
+                a_cancelled_slot_stays_answered_until_its_time_is_past,
                 a_planned_run_moves_and_a_retry_keeps_its_time,
                 what_planning_has_to_do_comes_earliest_first,
                 a_new_schedule_is_to_be_planned_at_once,

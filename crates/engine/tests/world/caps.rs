@@ -14,7 +14,8 @@ use crate::support::{MINUTE, SECOND, Way, World, minutes, seconds};
 fn check(limits: Limits, fields: &[Value], at_work: usize) {
     let mut world = World::at("08:59");
     world.settings.limits = Arc::new(limits.clone());
-    ["a", "b"].map(|name| drop(world.node(name).id));
+    world.node("a");
+    world.node("b");
     ["reporter", "quick", "slow"].map(|agent| world.work(agent, Way::Stays));
     let ids: Vec<ScheduleId> = fields.iter().map(|fields| world.create(fields.clone())).collect();
     world.advance_to("09:00");
@@ -128,14 +129,18 @@ fn a_slow_agent_does_not_delay_another() {
     world.work("slow", Way::Takes(minutes(50)));
     let work = |agent: &str| json!({"agent": {"agent": agent}});
     for _ in 0..20 {
-        world.create(json!({"work": work("slow"), "policy": {"max_concurrent": 3, "priority": 10}}));
+        world.create(json!({
+            "trigger": {"at": "2026-01-05T08:30:00Z"},
+            "work": work("slow"),
+            "policy": {"max_concurrent": 3, "priority": 10},
+        }));
     }
     let quick = world.create(json!({
         "work": work("quick"),
-        "trigger": {"cron": [{"expression": "* * * * *"}]},
+        "trigger": {"cron": [{"expression": "* 9 * * *"}]},
         "policy": {"priority": 1},
     }));
-    world.advance_to("10:30");
+    world.advance_to("10:00");
     let late: Vec<String> = world
         .starts(quick)
         .into_iter()
@@ -145,7 +150,7 @@ fn a_slow_agent_does_not_delay_another() {
         })
         .collect();
     assert_eq!(late, Vec::<String>::new());
-    assert_eq!(world.every_slot_has_one_answer(quick), 120);
+    assert_eq!(world.every_slot_has_one_answer(quick), 60);
 }
 
 #[test]
@@ -203,9 +208,15 @@ fn whoever_floods_the_queue_waits_for_himself() {
         world.work(agent, Way::Takes(SECOND));
     }
     let work = |agent: &str| json!({"agent": {"agent": agent}});
-    let many: Vec<_> =
-        (0..60).map(|_| world.create(json!({"work": work("slow"), "policy": {"max_concurrent": 9}}))).collect();
-    let few = [0; 3].map(|_| world.create(json!({"work": work("quick"), "policy": {"max_concurrent": 9}})));
+    let mut once = |agent| {
+        world.create(json!({
+            "trigger": {"at": "2026-01-05T09:00:00Z"},
+            "work": work(agent),
+            "policy": {"max_concurrent": 9},
+        }))
+    };
+    let many: Vec<_> = (0..60).map(|_| once("slow")).collect();
+    let few = ["quick"; 3].map(once);
     world.advance_to("09:00:10");
     // They take turns: the three are done within the first six.
     assert!(few.iter().all(|id| world.story(*id)[0] == "09:00 succeeded"));

@@ -1,7 +1,17 @@
 //! The `punctual` binary: one file per subcommand.
 
-mod clock;
+mod backup;
+mod config;
+mod database;
+mod doctor;
+mod history;
+mod names;
+mod output;
+mod plan;
 mod preview;
+mod up;
+mod verify;
+mod zoned_cron;
 mod zones;
 
 use std::process::ExitCode;
@@ -19,7 +29,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Up(up::UpArgs),
+    Plan(plan::PlanArgs),
+    History(history::HistoryArgs),
+    Verify(verify::VerifyArgs),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
     Preview(Box<preview::PreviewArgs>),
+    Config(config::ConfigArgs),
+    Doctor(doctor::DoctorArgs),
 }
 
 /// `--version` also names the zone data that this binary carries.
@@ -28,11 +46,24 @@ fn long_version() -> String {
 }
 
 fn main() -> ExitCode {
+    // A server starts this program once more for each run of a process agent.
+    if let Some(code) = punctual_agents::process::supervise_if_asked() {
+        return code;
+    }
+    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let result = match Cli::parse().command {
-        Command::Preview(args) => preview::run(*args),
+        Command::Up(args) => done(up::run(args)),
+        Command::Plan(args) => done(plan::run(args)),
+        Command::History(args) => done(history::run(args)),
+        Command::Verify(args) => verify::run(args),
+        Command::Backup(args) => done(backup::backup(&args)),
+        Command::Restore(args) => done(backup::restore(&args)),
+        Command::Preview(args) => done(preview::run(*args)),
+        Command::Config(args) => done(config::run(args)),
+        Command::Doctor(args) => done(doctor::run(args)),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(2)

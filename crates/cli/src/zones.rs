@@ -1,9 +1,9 @@
 //! Zone data: bundled, the system's when that is newer, or a folder of the operator's choice.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{fmt, fs};
 
 use anyhow::Context;
 use jiff::tz::TimeZoneDatabase;
@@ -37,6 +37,17 @@ impl FromStr for ZoneSource {
             "system" => ZoneSource::System,
             _ => ZoneSource::Folder(text.into()),
         })
+    }
+}
+
+impl fmt::Display for ZoneSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ZoneSource::Newest => f.write_str("newest"),
+            ZoneSource::Bundled => f.write_str("bundled"),
+            ZoneSource::System => f.write_str("system"),
+            ZoneSource::Folder(folder) => folder.display().fmt(f),
+        }
     }
 }
 

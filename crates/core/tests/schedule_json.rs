@@ -23,6 +23,7 @@ fn full() -> Value {
         "version": 7,
         "name": "morning-report",
         "project": "atlas",
+        "origin": "file",
         "work": {"agent": {"agent": "reporter", "prompt": "What changed?", "inputs": {"depth": 2}}},
         "trigger": {"cron": [
             {"expression": "0 9 * * MON-FRI", "dialect": "unix"},

@@ -1,3 +1,19 @@
 //! The loops of Punctual: planner, claimer, keeper, recovery, and the clock.
+//!
+//! Each loop is a `tick` that does what is to be done now and says when to look again; [`node`] puts the waiting around
+//! them. The decisions are `punctual-core`'s, correctness under competition is the store's. The simulation drives the same
+//! ticks with a clock of its own.
 
+pub mod claimer;
+pub mod clock;
+pub mod edit;
+mod housekeeping;
+pub mod ids;
+pub mod keeper;
+pub mod node;
+pub mod planner;
+mod recovery;
+mod replan;
 pub mod runner;
+pub mod settings;
+pub mod spawn;

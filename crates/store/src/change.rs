@@ -225,10 +225,17 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
     if !is_held || run.epoch() != epoch {
         return RunWritten::Stale;
     }
+    let is_running = matches!(run.state, RunState::Running { .. });
     let written = match event {
         RunEvent::Succeeded | RunEvent::Failed { .. } | RunEvent::Cancelled => end_attempt(draft, &run, event, report),
+        // It had begun, and its own node does not know how far it came: the node had to stop it, or never heard of it.
+        RunEvent::OwnerLost { .. } if is_running => end_attempt(draft, &run, event, report),
         // Nothing has been tried, or it goes on later: that is no end of an attempt.
         RunEvent::HandedBack { .. } | RunEvent::Waits { .. } => draft.run_event(&run, event),
+        // Its node had to stop it, or never learnt that it should begin: how far it came, nobody knows.
+        RunEvent::OwnerLost { .. } if matches!(run.state, RunState::Running { .. }) => {
+            end_attempt(draft, &run, event, report)
+        }
         // What happens to a run without its node is not its node's to report.
         RunEvent::Claimed { .. }
         | RunEvent::Started

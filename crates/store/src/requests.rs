@@ -103,6 +103,13 @@ pub struct ClaimRequest {
     pub limits: Arc<Limits>,
 }
 
+impl ClaimRequest {
+    /// Whether the node would take a run of this agent, and has no place for it.
+    pub fn has_no_place_for(&self, agent: &str) -> bool {
+        self.limit == 0 && self.agents.contains(agent)
+    }
+}
+
 /// What a claim gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claimed {
@@ -175,7 +182,8 @@ pub struct AttemptReport {
     pub run: RunId,
     /// The epoch under which it was held.
     pub epoch: u64,
-    /// How it ended: succeeded, failed, cancelled, handed back, or put to wait. Anything else is stale.
+    /// How it ended: succeeded, failed, cancelled, handed back, put to wait, or lost while it was at work. Anything else
+    /// is stale.
     pub event: RunEvent,
     /// What it said about itself.
     pub report: Report,

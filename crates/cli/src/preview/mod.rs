@@ -13,9 +13,10 @@ use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 use punctual_core::ScheduleId;
 use punctual_core::schedule::{GapPolicy, Pass, RepeatPolicy, ZonedCron};
-use punctual_core::time::{Cron, Dialect};
+use punctual_core::time::Dialect;
 
-use crate::clock;
+use crate::output::unless_closed;
+use crate::zoned_cron;
 use crate::zones::ZoneSource;
 use request::{Refusal, Request};
 
@@ -181,14 +182,6 @@ pub(crate) fn run(args: PreviewArgs) -> anyhow::Result<()> {
     unless_closed(io::stdout().write_all(text.as_bytes())).context("printing the preview")
 }
 
-/// Whoever reads no further, like `head`, has had enough: that is no error.
-fn unless_closed(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
-}
-
 fn request(args: PreviewArgs) -> anyhow::Result<Request> {
     let dialect = args.dialect.map(|dialect| match dialect {
         DialectArg::Unix => Dialect::Unix,
@@ -204,7 +197,7 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
     };
     Ok(Request {
         cron: None,
-        crons: args.cron.iter().map(|text| zoned_cron(text, dialect)).collect::<anyhow::Result<_>>()?,
+        crons: args.cron.iter().map(|text| cron(text, dialect)).collect::<Result<_, Refusal>>()?,
         // Each of the crons has taken it in.
         dialect: dialect.filter(|_| args.cron.is_empty()),
         times: args.times,
@@ -220,7 +213,7 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
         on_event: args.on_event,
         delay: args.delay,
         zone: args.zone,
-        from: args.from.unwrap_or_else(clock::now),
+        from: args.from.unwrap_or_else(punctual_engine::clock::now),
         until: args.until,
         count: args.count,
         gap: Some(match args.gap {
@@ -240,14 +233,8 @@ fn request(args: PreviewArgs) -> anyhow::Result<Request> {
     })
 }
 
-/// Reads `EXPRESSION` or `EXPRESSION;ZONE`.
-fn zoned_cron(text: &str, dialect: Option<Dialect>) -> anyhow::Result<ZonedCron> {
-    let (expression, zone) = match text.rsplit_once(';') {
-        Some((expression, zone)) => (expression, Some(zone.trim().to_owned())),
-        None => (text, None),
-    };
-    let cron = Cron::parse(expression, dialect).map_err(Refusal::of(expression))?;
-    Ok(ZonedCron { cron, zone })
+fn cron(text: &str, dialect: Option<Dialect>) -> Result<ZonedCron, Refusal> {
+    zoned_cron::parse(text, dialect).map_err(Refusal::of(text))
 }
 
 fn instant(text: &str) -> Result<Timestamp, String> {

@@ -128,8 +128,13 @@ impl World {
             if run.schedule != Some(plan.schedule) {
                 return Err(JournalError::NotIts(id));
             }
-            if !matches!(run.state, RunState::Planned { .. }) {
+            if run.planned_for().is_none() {
                 return Err(JournalError::NotPlanned(id));
+            }
+        }
+        for id in &plan.withdrawn {
+            if !self.run(*id)?.is_untouched() {
+                return Err(JournalError::NotPlanned(*id));
             }
         }
         if plan.runs.is_empty() {
@@ -210,7 +215,11 @@ impl World {
             // The cursor moves with the plan; a node's lease is not the journal's.
             Body::Skipped(_) | Body::NodeJoined { .. } | Body::NodeLeft { .. } => {}
             Body::DayStarted { zone, date } => drop(self.days.insert(zone.clone(), *date)),
-            Body::RunAsked(run) => drop(self.runs.insert(run.id, (**run).clone())),
+            Body::RunAsked(run) => {
+                let mut run = (**run).clone();
+                run.state.raise_epoch(self.epoch_floor);
+                self.runs.insert(run.id, run);
+            }
             Body::RunsClaimed { owner, runs } => {
                 let event = RunEvent::Claimed { owner: *owner, at };
                 runs.iter().for_each(|id| self.take_event(*id, &event, at));
@@ -219,7 +228,7 @@ impl World {
             Body::RunChanged(change) => self.take_event(change.run, &change.event, at),
             Body::AttemptEnded(attempt) => self.take_attempt(attempt, at),
             Body::RunsForgotten { before } => {
-                self.runs.retain(|_, run| run.ended_at.is_none_or(|ended_at| *before <= ended_at));
+                self.runs.retain(|_, run| !run.is_forgotten(*before));
             }
             Body::PlannerTaken { outage, .. } => self.take_outage(*outage),
             Body::Restored { epoch_floor } => {

@@ -85,8 +85,10 @@ pub enum ParkReason {
 /// Decides about a claimed run: paused, agent, late, condition, overlap, budget, risk, in this order.
 pub fn admit(run: &Candidate, facts: &Facts<'_>) -> Admission {
     let is_manual = run.key.is_manual();
+    // A run that goes on after a wait is in the middle of its work: a pause lets it end.
     if let Some(kind) = facts.pause
         && !is_manual
+        && !run.resumes
     {
         return Admission::Skip(kind.skip_reason());
     }
@@ -99,7 +101,8 @@ pub fn admit(run: &Candidate, facts: &Facts<'_>) -> Admission {
     if facts.condition == Some(false) {
         return Admission::Skip(SkipReason::ConditionFalse);
     }
-    if facts.is_busy {
+    // It was let in before the other: what is half done is not given up for what has just begun.
+    if facts.is_busy && !run.resumes {
         match facts.overlap {
             Overlap::Allow => {}
             Overlap::Skip => return Admission::Skip(SkipReason::Overlap),

@@ -19,7 +19,7 @@ pub use catch_up::{Kept, Outage, Recovery, WaitingRun, catch_up};
 pub use day::{DAY_ENDED_AFTER, LOOK_AHEAD, day_ended_at, expires_at, horizon};
 pub use due::{PLAN_AHEAD_MAX, plan};
 pub use lane::{Held, Lane, Limits, PRIORITY_WORTH};
-pub use pause::answer_pause;
+pub use pause::skip_until;
 pub use replan::{Diff, Standing, StandingState, replan};
 
 use crate::schedule::Schedule;

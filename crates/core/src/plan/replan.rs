@@ -79,11 +79,12 @@ pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], n
         }
     }
     diff.stay.sort_by_key(|(_, slot)| slot.scheduled_at);
-    // A lower maximum takes back the last ones.
+    // A lower maximum takes back the last ones. Their slots come back when others are skipped, which count for nothing.
     let still_waiting = |diff: &Diff| waiting.saturating_sub(diff.withdrawn.len());
     while schedule.is_over_limit(still_waiting(&diff)) {
         let Some((id, _)) = diff.stay.pop() else { break };
         diff.withdrawn.push(id);
+        withdrawn_keys.extend(planned().find(|run| run.id == id).map(|run| &run.key));
     }
 
     let waiting = still_waiting(&diff);

@@ -39,6 +39,9 @@ pub struct Schedule {
     /// The project that it belongs to; none is everybody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Where it is kept, if not in the store alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// What is to be done.
     pub work: Work,
     /// What makes it fire.
@@ -65,6 +68,14 @@ pub struct Schedule {
     /// How many of its runs have started, each counted once.
     #[serde(default)]
     pub runs_started: u64,
+}
+
+/// Where a schedule is kept, if not in the store alone: whoever keeps it may change and delete it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The operator's configuration file.
+    File,
 }
 
 /// What is to be done.

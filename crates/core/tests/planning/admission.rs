@@ -133,3 +133,13 @@ fn a_person_may_run_what_is_paused() {
     let facts = Facts { pause: Some(PauseKind::Paused), ..friendly(&zone) };
     assert_eq!(admit(&manual, &facts), Admission::Start);
 }
+
+#[test]
+fn a_run_that_goes_on_after_a_wait_is_not_given_up_half_done() {
+    let zone = Zones::bundled().get("UTC").unwrap();
+    let resumed = Candidate { resumes: true, ..candidate() };
+    for overlap in [Overlap::Allow, Overlap::Skip, Overlap::Queue, Overlap::Replace] {
+        let facts = Facts { pause: Some(PauseKind::Paused), is_busy: true, overlap, ..friendly(&zone) };
+        assert_eq!(admit(&resumed, &facts), Admission::Start, "{overlap:?}");
+    }
+}

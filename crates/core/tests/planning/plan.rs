@@ -1,9 +1,12 @@
 //! Planning: every slot gets exactly one answer, whatever moments planning is called at.
 
+use std::collections::HashSet;
+
 use crate::support::{Subject, ZoneFolder, at, show};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use punctual_core::plan::{Answer, PLAN_AHEAD_MAX, Plan, WORK_MAX, answer_pause, horizon, plan};
+use punctual_core::plan::{Answer, PLAN_AHEAD_MAX, Plan, WORK_MAX, horizon, plan, skip_until};
+use punctual_core::run::SkipReason;
 use punctual_core::schedule::Cursor;
 use serde_json::json;
 
@@ -145,9 +148,25 @@ fn a_paused_schedule_is_answered_when_it_goes_on() {
     let fields = json!({"trigger": {"cron": [{"expression": "0 */6 * * *"}]}, "state": pause, "calendar": "office"});
     let subject = Subject::new(fields);
     assert_eq!(plan(&subject.planning(), &subject.schedule.cursor, at("2026-01-06T00:00:00Z")).answers, vec![]);
-    let resumed = answer_pause(&subject.planning(), &subject.schedule.cursor, at("2026-01-06T09:30:00Z"));
+    let resumed = skip_until(
+        &subject.planning(),
+        &subject.schedule.cursor,
+        at("2026-01-06T09:30:00Z"),
+        SkipReason::Paused,
+        &HashSet::new(),
+    );
     assert_eq!(show(&resumed), ["paused×5"]); // One range, the calendar's days included.
     assert_eq!((resumed.cursor.at, resumed.wake_at), (at("2026-01-06T09:30:00Z"), None));
+    // What a person had cancelled has its answer: the range is broken there.
+    let cancelled = HashSet::from([subject.timetable.slots(subject.schedule.cursor.at).nth(1).unwrap().key()]);
+    let around = skip_until(
+        &subject.planning(),
+        &subject.schedule.cursor,
+        at("2026-01-06T09:30:00Z"),
+        SkipReason::Paused,
+        &cancelled,
+    );
+    assert_eq!(show(&around), ["paused×1", "paused×3"]);
     let Answer::Skip(range) = &resumed.answers[0] else { panic!() };
     assert_eq!(range.first.key().as_str(), "2026-01-05T06:00:00/0@UTC");
     assert_eq!(range.last.key().as_str(), "2026-01-06T06:00:00/0@UTC");
@@ -155,9 +174,9 @@ fn a_paused_schedule_is_answered_when_it_goes_on() {
     let off = json!({"paused": {"kind": "disabled", "at": "2026-01-05T00:00:00Z", "source": "api"}});
     let subject = Subject::new(json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}, "state": off}));
     let until = at("2026-01-05T03:00:00Z");
-    let first = answer_pause(&subject.planning(), &subject.schedule.cursor, until);
+    let first = skip_until(&subject.planning(), &subject.schedule.cursor, until, SkipReason::Disabled, &HashSet::new());
     assert_eq!((show(&first), first.wake_at), (vec![format!("disabled×{WORK_MAX}")], Some(until)));
-    let second = answer_pause(&subject.planning(), &first.cursor, until);
+    let second = skip_until(&subject.planning(), &first.cursor, until, SkipReason::Disabled, &HashSet::new());
     assert_eq!((show(&second), second.wake_at), (vec!["disabled×800".to_owned()], None));
 }
 

@@ -222,6 +222,8 @@ fn the_most_runs_hold_over_an_edit() {
     // A lower maximum takes the last ones back.
     let diff = plan::replan(&with(3).planning_with(5), &cursor, &standing, now);
     assert_eq!((stays(&diff), diff.withdrawn), (vec!["2026-01-05T14:00:00Z".to_owned()], vec![run_id(3), run_id(2)]));
+    // They have no answer: when another run is skipped, planning finds them again.
+    assert!(diff.new.cursor.at < at("2026-01-05T15:00:00Z"), "{:?}", diff.new.cursor);
 }
 
 #[test]

@@ -127,6 +127,20 @@ pub fn a_later_write_of_a_batch_sees_the_earlier_ones(bench: &mut Bench) {
     assert_eq!(bench.schedule(schedule.id).cursor.at, at("10:00:00"));
 }
 
+pub fn an_edit_reaches_what_was_planned_just_before_in_the_same_batch(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let (mut planned, runs) = bench.plan_write(schedule, &["10:00:00"]);
+    let before = bench.schedule(schedule);
+    planned.plan.as_mut().expect("it has a plan").cursor = before.cursor.clone();
+    let mut after = before.clone();
+    (after.version, after.project) = (2, Some("p".to_owned()));
+    let plan = Some(plan_entry(&after));
+    let edited = PlanWrite { plan, ..change_of(&before, ScheduleChange::Put(Box::new(after))) };
+    assert_eq!(bench.writes(vec![planned, edited]), [Written::Done, Written::Done]);
+    let run = bench.run(runs[0]);
+    assert_eq!((run.version, run.terms.project.as_deref()), (2, Some("p")));
+}
+
 pub fn a_plan_is_one_transaction_with_its_entries(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let [early, late] = bench.plan(schedule, &["10:00:00", "11:00:00"])[..] else { panic!("two runs") };
@@ -183,7 +197,7 @@ pub fn a_withdrawn_slot_may_come_back(bench: &mut Bench) {
     assert_eq!(bench.state(later[0]), "planned");
 }
 
-pub fn a_cancelled_slot_stays_answered_while_its_row_is_kept(bench: &mut Bench) {
+pub fn a_cancelled_slot_stays_answered_until_its_time_is_past(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let run = bench.plan(schedule, &["10:00:00"])[0];
     block_on(bench.store.cancel(bench.now, run)).unwrap();
@@ -193,9 +207,12 @@ pub fn a_cancelled_slot_stays_answered_while_its_row_is_kept(bench: &mut Bench) 
     let mut withdraw = bench.write_for(schedule);
     withdraw.plan.as_mut().expect("it has a plan").withdrawn = vec![run];
     assert_eq!(bench.write(withdraw), Written::Conflict, "a cancelled run is not withdrawn");
-    bench.pass(60);
-    assert_eq!(block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap(), 1);
-    bench.plan(schedule, &["10:00:00"]);
+    bench.go("10:00:00");
+    let forget = |bench: &mut Bench| block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap();
+    assert_eq!(bench.changes_nothing("it ended long ago, and its slot lies ahead", forget), 0);
+    bench.go("10:00:01");
+    assert_eq!(forget(bench), 1);
+    assert!(bench.find(run).is_none());
 }
 
 pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {

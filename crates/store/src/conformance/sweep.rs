@@ -104,6 +104,15 @@ pub fn a_run_that_waits_for_the_limit_over_all_outlives_its_day(bench: &mut Benc
     check_kept(bench, json!({"policy": {"max_delay": "day"}}));
 }
 
+pub fn a_run_that_waits_for_its_node_outlives_its_day(bench: &mut Bench) {
+    let node = bench.join("a");
+    let run = bench.due_run(day());
+    bench.go("2026-01-06T01:00:01Z");
+    assert_eq!(bench.claimed(node, 0).swept, 1, "the node would take it, and has no place");
+    assert_eq!((bench.state(run), bench.run(run).expires_at), ("planned", None));
+    assert_eq!(bench.claim_one(node).id, run);
+}
+
 pub fn what_has_been_looked_at_is_never_too_late(bench: &mut Bench) {
     let node = bench.join("a");
     // In retry, back from a wait, lost, and parked on its day.

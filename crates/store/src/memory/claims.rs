@@ -23,7 +23,7 @@ impl Claims for MemoryStore {
         if !state.has_lease(request.node, now) {
             return Err(StoreError::LeaseEnded);
         }
-        let overdue = state.overdue(now, &request.limits);
+        let overdue = state.overdue(request);
         let swept = overdue.len();
         let wants = overdue.wants();
         let mut draft = state.draft(&wants, now);
@@ -58,13 +58,15 @@ impl Claims for MemoryStore {
 
 impl State {
     /// Runs whose time is over, at most [`SWEEP_MAX`] of them.
-    fn overdue(&self, now: Timestamp, limits: &Limits) -> Overdue {
+    fn overdue(&self, request: &ClaimRequest) -> Overdue {
+        let (now, limits) = (request.now, &*request.limits);
         let planned = || self.world.runs.values().filter(|run| run.planned_for().is_some());
         let is_full = self.is_full(limits);
         let mut expired: Vec<(Timestamp, RunId, bool)> = planned()
             .filter_map(|run| Some((run, run.expires_at.filter(|expires_at| *expires_at < now)?)))
             .map(|(run, expires_at)| {
                 let lane = Lane::of(&run.terms);
+                let is_full = is_full || request.has_no_place_for(&lane.agent);
                 let is_open = !is_full && limits.is_open(&lane, self.held(&lane));
                 let waits_for_place = !is_open || self.world.is_blocked(run);
                 (expires_at, run.id, waits_for_place)

@@ -47,7 +47,7 @@ impl Session {
         if !self.has_lease(request.node, now)? {
             return Err(StoreError::LeaseEnded.into());
         }
-        let overdue = self.overdue(now, &request.limits)?;
+        let overdue = self.overdue(request)?;
         let swept = overdue.len();
         if 0 < swept {
             self.change(&overdue.wants(), now, |draft| change::sweep(draft, &overdue))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use punctual_core::RunId;
-use punctual_core::plan::{Lane, Limits};
+use punctual_core::plan::Lane;
 use rusqlite::params;
 
 use super::fault::Done;
@@ -14,11 +14,13 @@ use super::rows::RunRow;
 use super::session::Session;
 use super::values::{At, Id};
 use crate::change::{AGENT_GONE_AFTER, Overdue, SWEEP_MAX};
+use crate::requests::ClaimRequest;
 
 impl Session {
     /// Runs whose time is over, at most [`SWEEP_MAX`] of them.
-    pub(super) fn overdue(&mut self, now: Timestamp, limits: &Limits) -> Done<Overdue> {
-        let expired = self.expired(now, limits)?;
+    pub(super) fn overdue(&mut self, request: &ClaimRequest) -> Done<Overdue> {
+        let now = request.now;
+        let expired = self.expired(request)?;
         let left = SWEEP_MAX - expired.len();
         let agent_gone = self.agent_gone(now, left)?;
         let left = left - agent_gone.len();
@@ -29,7 +31,8 @@ impl Session {
         Ok(Overdue { expired, agent_gone, waited })
     }
 
-    fn expired(&mut self, now: Timestamp, limits: &Limits) -> Done<Vec<(RunId, bool)>> {
+    fn expired(&mut self, request: &ClaimRequest) -> Done<Vec<(RunId, bool)>> {
+        let (now, limits) = (request.now, &*request.limits);
         let rows: Vec<RunRow> = self
             .connection
             .prepare_cached(include_str!("sql/expired.sql"))?
@@ -39,6 +42,7 @@ impl Session {
         let mut expired = vec![];
         for row in rows {
             let lane = Lane::of(&*self.terms.get(&self.connection, row.terms_id)?);
+            let is_full = is_full || request.has_no_place_for(&lane.agent);
             let waits_for_place = is_full || row.is_blocked || !limits.is_open(&lane, self.held_of(&lane)?);
             expired.push((row.id, waits_for_place));
         }

@@ -1,0 +1,108 @@
+//! `punctual backup` and `punctual restore`.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use punctual_engine::clock::now;
+use punctual_store::sqlite::{self, Restore};
+use serde_json::json;
+
+use crate::database::DatabaseArgs;
+use crate::output::print;
+
+/// Copy the database to a file, while a server uses it or not.
+///
+/// The copy is one moment of the database, is checked when it is done, and appears under its name only when it is complete.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Where to; the file must not exist
+    #[arg(value_name = "FILE")]
+    to: PathBuf,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Make the database from a backup. No server may be using it.
+///
+/// Whoever held a run before the backup was made holds it no more, and slots since then are decided by the schedules' catch-up.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// Replace the database if there is one
+    #[arg(long)]
+    force: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<()> {
+    let store = args.database.read()?;
+    let mut progress = Progress::new("copied");
+    store
+        .backup(&args.to, |done, total| progress.show(done, total))
+        .with_context(|| format!("copying {} to {}", args.database.path().display(), args.to.display()))?;
+    progress.end();
+    if args.json {
+        return print(&format!("{:#}\n", json!({ "backup": args.to, "bytes": size(&args.to) })));
+    }
+    print(&format!("{}: a backup of {}, checked\n", args.to.display(), args.database.path().display()))
+}
+
+pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
+    let to = args.database.path();
+    let restore = Restore { from: args.from.clone(), to: to.to_owned(), now: now(), overwrites: args.force };
+    let mut progress = Progress::new("restored");
+    sqlite::restore(&restore, |done, total| progress.show(done, total))
+        .with_context(|| format!("restoring {} to {}", args.from.display(), to.display()))?;
+    progress.end();
+    if args.json {
+        return print(&format!("{:#}\n", json!({ "database": to, "bytes": size(to) })));
+    }
+    print(&format!("{}: restored from {}, checked\n", to.display(), args.from.display()))
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// How far it is, on a terminal.
+struct Progress {
+    word: &'static str,
+    is_shown: bool,
+    percent: Option<u64>,
+}
+
+impl Progress {
+    fn new(word: &'static str) -> Progress {
+        Progress { word, is_shown: std::io::stderr().is_terminal(), percent: None }
+    }
+
+    fn show(&mut self, done: u64, total: u64) {
+        let percent = (done * 100).checked_div(total).unwrap_or(100);
+        if self.is_shown && self.percent.replace(percent) != Some(percent) {
+            eprint!("\r{percent:3} % {}", self.word);
+            std::io::stderr().flush().ok();
+        }
+    }
+
+    fn end(&self) {
+        if self.percent.is_some() && self.is_shown {
+            eprintln!();
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Agents: how to do a kind of work, as the operator says.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use punctual_core::Elapsed;
+use serde_json::{Map, Value as Json, json};
+
+use super::keys::{AGENT, AGENT_LIMITS};
+use super::section::{Section, snake_case};
+use super::size::Size;
+use super::value::{Value, short};
+use super::words::Word;
+
+/// The most runs that a cap may allow: more would be none.
+const RUNNING_MAX: u64 = 1_000_000;
+
+/// Runners that other releases bring.
+const RUNNERS_TO_COME: [&str; 5] = ["http", "llm", "worker", "workflow", "command"];
+
+/// The variables of this prefix are Punctual's own, and tokens are among them.
+const OWN_VARIABLES: &str = "PUNCTUAL_";
+
+/// An agent of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Agent {
+    /// What carries its work out.
+    pub(crate) runner: RunnerConfig,
+    /// How long a run may take, unless its schedule says otherwise.
+    pub(crate) timeout: Elapsed,
+    /// How many of its runs may be at work, whatever schedules say.
+    pub(crate) max_concurrent: Option<NonZeroU32>,
+    /// The most that its work may do.
+    pub(crate) risk: Risk,
+}
+
+/// What carries an agent's work out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RunnerConfig {
+    /// A process of this machine.
+    Process(ProcessConfig),
+}
+
+/// How a process is started and stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProcessConfig {
+    /// Program and arguments; at least one, and read by no shell.
+    pub(crate) command: Vec<String>,
+    /// Where it runs.
+    pub(crate) folder: PathBuf,
+    /// Variables that it is given.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Variables that it is handed on from Punctual's own environment.
+    pub(crate) env_pass: Vec<String>,
+    /// How long it has to end when asked.
+    pub(crate) grace: Elapsed,
+    /// What the operating system lets it have.
+    pub(crate) limits: ProcessLimits,
+}
+
+/// What the operating system lets a process have; `None` is as much as Punctual itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ProcessLimits {
+    /// Processor time, a whole number of seconds.
+    pub(crate) cpu: Option<Elapsed>,
+    /// Memory.
+    pub(crate) memory: Option<Size>,
+    /// Files held open.
+    pub(crate) open_files: Option<u64>,
+    /// Processes of its user.
+    pub(crate) processes: Option<u64>,
+    /// The largest file written.
+    pub(crate) file_size: Option<Size>,
+}
+
+/// The most that an agent's work may do: what a schedule that asks for approval asks it for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Risk {
+    /// Look at things.
+    Read,
+    /// Change things.
+    Write,
+    /// Run programs, and so do anything.
+    Exec,
+}
+
+impl Agent {
+    /// Reads an agent. What is missing or wrong is reported, and something stands in its place.
+    pub(super) fn read(value: &Value<'_>, folder: &Path) -> Option<Agent> {
+        let runner = value.named()?.into_iter().find(|(key, _)| snake_case(key) == "runner");
+        // The keys of a runner that is not there yet are not known either.
+        if let Some((_, runner)) = &runner
+            && let Some(text) = runner.text()
+            && text != "process"
+        {
+            refuse_runner(runner, text);
+            return None;
+        }
+        let section = value.section(&AGENT)?;
+        section.require("runner", "\"process\"");
+        let agent = Agent {
+            runner: RunnerConfig::Process(ProcessConfig::read(&section, folder)),
+            timeout: section.get("timeout").and_then(Value::some_duration).unwrap_or(Elapsed::from_seconds(600)),
+            max_concurrent: section.get("max_concurrent").and_then(read_cap),
+            risk: section.get("risk").and_then(Value::word).unwrap_or(Risk::Exec),
+        };
+        Some(agent)
+    }
+
+    /// Every key of the agent and its value.
+    pub(super) fn settings(&self) -> Map<String, Json> {
+        let RunnerConfig::Process(process) = &self.runner;
+        let settings = json!({
+            "runner": "process",
+            "command": process.command,
+            "folder": process.folder.to_string_lossy(),
+            "env": process.env,
+            "env_pass": process.env_pass,
+            "timeout": self.timeout,
+            "grace": process.grace,
+            "max_concurrent": self.max_concurrent,
+            "risk": self.risk.word(),
+            "limits": process.limits.settings(),
+        });
+        super::print::object(settings)
+    }
+}
+
+impl ProcessConfig {
+    fn read(section: &Section<'_>, folder: &Path) -> ProcessConfig {
+        let command = section.require("command", "[\"python3\", \"report.py\"]").and_then(read_command);
+        let own_folder = section.get("folder").and_then(Value::text);
+        ProcessConfig {
+            command: command.unwrap_or_default(),
+            folder: own_folder.map_or_else(|| folder.to_owned(), |own_folder| folder.join(own_folder)),
+            env: section.get("env").and_then(read_env).unwrap_or_default(),
+            env_pass: section.get("env_pass").and_then(read_env_pass).unwrap_or_default(),
+            grace: section.get("grace").and_then(Value::duration).unwrap_or(Elapsed::from_seconds(10)),
+            limits: section.get("limits").and_then(ProcessLimits::read).unwrap_or_default(),
+        }
+    }
+}
+
+impl ProcessLimits {
+    fn read(value: &Value<'_>) -> Option<ProcessLimits> {
+        let section = value.section(&AGENT_LIMITS)?;
+        let count = |key| section.get(key).and_then(|value| value.integer(1..=u64::MAX));
+        Some(ProcessLimits {
+            cpu: section.get("cpu").and_then(read_cpu),
+            memory: section.get("memory").and_then(Value::size),
+            open_files: count("open_files"),
+            processes: count("processes"),
+            file_size: section.get("file_size").and_then(Value::size),
+        })
+    }
+
+    pub(super) fn settings(&self) -> Json {
+        json!({
+            "cpu": self.cpu,
+            "memory": self.memory.map(|size| size.to_string()),
+            "open_files": self.open_files,
+            "processes": self.processes,
+            "file_size": self.file_size.map(|size| size.to_string()),
+        })
+    }
+}
+
+/// Reads a cap on runs at work.
+pub(super) fn read_cap(value: &Value<'_>) -> Option<NonZeroU32> {
+    let cap = value.integer(1..=RUNNING_MAX)?;
+    NonZeroU32::new(cap as u32)
+}
+
+fn refuse_runner(runner: &Value<'_>, text: &str) {
+    if RUNNERS_TO_COME.contains(&text) {
+        let problem = format!("the runner {text:?} comes with a later release");
+        runner.refuse(problem, "use \"process\", or leave the agent out for now");
+    } else {
+        runner.refuse_name(text, format!("there is no runner {}", short(text)), ["process"].into_iter());
+    }
+}
+
+fn read_command(value: &Value<'_>) -> Option<Vec<String>> {
+    if !value.is_list() {
+        let text = value.text()?;
+        let words: Vec<String> = text.split_whitespace().map(|word| format!("{word:?}")).collect();
+        value.refuse("a command is a list, since no shell reads it", format!("use [{}]", words.join(", ")));
+        return None;
+    }
+    let command: Vec<String> = value.texts()?.into_iter().map(str::to_owned).collect();
+    if command.first().is_none_or(|program| program.is_empty()) {
+        value.refuse("there is no program in it", "use program and arguments, like [\"python3\", \"report.py\"]");
+        return None;
+    }
+    if command.iter().any(|word| word.contains('\0')) {
+        value.refuse("an argument holds a zero character", "leave it out: no program can be given one");
+        return None;
+    }
+    Some(command)
+}
+
+fn read_env(value: &Value<'_>) -> Option<BTreeMap<String, String>> {
+    let mut env = BTreeMap::new();
+    for (name, value) in value.named()? {
+        let Some(text) = value.text() else { continue };
+        if text.contains('\0') {
+            value.refuse("it holds a zero character", "leave it out: no program can be given one");
+        } else if is_variable(name, &value) {
+            env.insert(name.to_owned(), text.to_owned());
+        }
+    }
+    Some(env)
+}
+
+fn read_env_pass(value: &Value<'_>) -> Option<Vec<String>> {
+    let mut names = vec![];
+    for value in value.list()? {
+        let Some(name) = value.text() else { continue };
+        if is_variable(name, &value) && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    Some(names)
+}
+
+/// Whether an agent may be given a variable of this name; reports if not.
+fn is_variable(name: &str, value: &Value<'_>) -> bool {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        value.refuse(format!("{} cannot be the name of a variable", short(name)), "use a name without =, like API_KEY");
+        return false;
+    }
+    if name.starts_with(OWN_VARIABLES) {
+        let problem = format!("variables that begin with {OWN_VARIABLES} are Punctual's own");
+        value.refuse(problem, "use another name");
+        return false;
+    }
+    true
+}
+
+fn read_cpu(value: &Value<'_>) -> Option<Elapsed> {
+    let time = value.some_duration()?;
+    if time.milliseconds() % 1_000 != 0 {
+        value.refuse("processor time is limited in whole seconds", "leave the milliseconds out");
+        return None;
+    }
+    Some(time)
+}

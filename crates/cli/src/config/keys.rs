@@ -1,0 +1,203 @@
+//! Every key of the configuration: its name, what it takes, its default and what it means.
+//!
+//! The reader refuses what is not here, `config --print` takes its comments from here, and a test holds
+//! `docs/configuration.md` to it.
+
+/// One key of a section.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// What it takes, in a word or two.
+    pub(super) takes: &'static str,
+    /// What it is when absent; `none` for nothing, `required` where there is no default.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the test that reads the documentation"))]
+    pub(super) default: &'static str,
+    pub(super) meaning: &'static str,
+}
+
+/// A kind of table and its keys.
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// As a header of the file shows it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the test that reads the documentation"))]
+    pub(super) header: &'static str,
+    pub(super) keys: &'static [Key],
+}
+
+const fn key(name: &'static str, takes: &'static str, default: &'static str, meaning: &'static str) -> Key {
+    Key { name, takes, default, meaning }
+}
+
+impl Keys {
+    pub(super) fn get(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+pub(super) const TOP: Keys = Keys {
+    header: "top level",
+    keys: &[
+        key("default_timezone", "IANA zone", "`\"UTC\"`", "the zone of schedules and calendars that name none"),
+        key(
+            "tzdb",
+            "text",
+            "`\"newest\"`",
+            "zone data: `newest` (of bundled and system), `bundled`, `system`, or a zoneinfo folder",
+        ),
+        key("engine", "table", "none", "how a node works"),
+        key("limits", "table", "none", "caps that hold across agents"),
+        key("agents", "tables by name", "none", "what schedules can start"),
+        key("calendars", "tables by name", "none", "when schedules that name one may run at all"),
+        key("schedules", "list of tables", "none", "schedules kept in this file"),
+    ],
+};
+
+pub(super) const ENGINE: Keys = Keys {
+    header: "[engine]",
+    keys: &[
+        key("lease_duration_seconds", "1 to 3600", "`30`", "how long a node that falls silent keeps its runs"),
+        key("executor_pool_size", "1 to 10000", "`8`", "how many processes a node runs at once"),
+        key("max_running", "1 to 1000000", "none", "how many runs may be at work on all nodes together"),
+        key("drain_seconds", "0 to 86400", "`30`", "how long a node that stops waits for its runs to end"),
+    ],
+};
+
+pub(super) const LIMITS: Keys = Keys {
+    header: "[limits]",
+    keys: &[key("projects", "project = number", "none", "how many runs of a project may be at work")],
+};
+
+pub(super) const AGENT: Keys = Keys {
+    header: "[agents.NAME]",
+    keys: &[
+        key("runner", "`process`", "required", "what carries the work out"),
+        key(
+            "command",
+            "list of texts",
+            "required",
+            "program and arguments, read by no shell; looked up in `folder` if it holds a `/`",
+        ),
+        key("folder", "text", "this file's folder", "where it runs, relative to this file's folder"),
+        key("env", "table of texts", "`{}`", "variables it is given; secrets belong in `env_pass`"),
+        key("env_pass", "list of names", "`[]`", "variables it is handed on from Punctual's own environment"),
+        key("timeout", "duration", "`\"10m\"`", "how long a run may take, unless its schedule says otherwise"),
+        key("grace", "duration", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
+        key("max_concurrent", "1 to 1000000", "none", "how many of its runs may be at work, whatever schedules say"),
+        key("risk", "`read`, `write` or `exec`", "`\"exec\"`", "what a schedule that asks for approval asks it for"),
+        key("limits", "table", "`{}`", "what the operating system lets it have"),
+    ],
+};
+
+pub(super) const AGENT_LIMITS: Keys = Keys {
+    header: "[agents.NAME.limits]",
+    keys: &[
+        key("cpu", "duration", "none", "processor time of each of its processes, in whole seconds"),
+        key("memory", "size", "none", "memory of each of its processes"),
+        key("open_files", "1 or more", "none", "files that each of its processes may hold open"),
+        key("processes", "1 or more", "none", "processes that its user may have in all"),
+        key("file_size", "size", "none", "the largest file that it may write"),
+    ],
+};
+
+pub(super) const CALENDAR: Keys = Keys {
+    header: "[calendars.NAME]",
+    keys: &[
+        key("zone", "IANA zone", "`default_timezone`", "where windows and dates are meant"),
+        key(
+            "weekly",
+            "weekday = list of windows",
+            "always open",
+            "opening windows by `mon` to `sun`, like `[\"09:00-17:00\"]`; a weekday that is absent is closed",
+        ),
+        key("closed", "list of dates", "`[]`", "dates on which it is closed"),
+        key(
+            "open",
+            "list of tables",
+            "`[]`",
+            "extra open dates: `{ date = \"2026-12-24\", windows = [\"09:00-12:00\"] }`, all day without windows",
+        ),
+    ],
+};
+
+pub(super) const SCHEDULE: Keys = Keys {
+    header: "[[schedules]]",
+    keys: &[
+        key("name", "text", "required", "its name, once in its project"),
+        key("project", "text", "none", "the project that it belongs to"),
+        key("agent", "text", "required", "the agent that it starts, one of `[agents]`"),
+        key("prompt", "text", "`\"\"`", "what the agent is asked to do"),
+        key("inputs", "table", "`{}`", "what the agent is given"),
+        key(
+            "cron",
+            "text or list",
+            "none",
+            "cron of 5, 6 or 7 fields or a macro; `\"EXPRESSION;ZONE\"` gives one a zone of its own",
+        ),
+        key("times", "list of texts", "none", "times of day, `HH:MM` or `HH:MM:SS`"),
+        key("every", "duration", "none", "elapsed time, 1 second or more; counted from when Punctual first sees it"),
+        key("at", "instant or local time", "none", "once, then"),
+        key("after", "duration", "none", "once, so long after Punctual first sees it"),
+        key("immediate", "boolean", "`false`", "once, when Punctual first sees it and whenever it is enabled again"),
+        key(
+            "dialect",
+            "`unix`, `spring` or `quartz`",
+            "by fields",
+            "how `cron` is read: `unix` for 5 fields, `spring` for 6 and 7",
+        ),
+        key("timezone", "IANA zone", "`default_timezone`", "its zone: its days are that zone's days"),
+        key("calendar", "text", "none", "one of `[calendars]`: slots outside are skipped"),
+        key("start_at", "instant or local time", "none", "no slot before"),
+        key("end_at", "instant or local time", "none", "no slot after"),
+        key("max_runs", "1 or more", "none", "how many runs may start"),
+        key("jitter", "duration", "`\"0s\"`", "each run is due up to so much later"),
+        key(
+            "overlap",
+            "`allow`, `skip`, `queue` or `replace`",
+            "`\"queue\"`",
+            "what happens when a run is due while another is at work",
+        ),
+        key(
+            "catch_up",
+            "`none`, `first`, `latest` or `all`",
+            "`\"latest\"`",
+            "which of the slots that an outage missed are run",
+        ),
+        key("catch_up_max", "1 to 10000", "`100`", "at most so many, under `all`"),
+        key("catch_up_window", "duration", "none", "only those that are not older"),
+        key(
+            "max_delay",
+            "`day`, `none` or duration",
+            "`\"day\"`",
+            "how late a run may start; `day` is an hour after its local day",
+        ),
+        key("dst_gap", "`after` or `skip`", "`\"after\"`", "what becomes of a time of day that the clock jumps over"),
+        key("dst_repeat", "`once` or `both`", "`\"once\"`", "what becomes of a time of day that the clock shows twice"),
+        key("max_attempts", "1 to 1000", "`3`", "tries in all, the first included"),
+        key("backoff", "`fixed` or `exponential`", "`\"fixed\"`", "how the rest between tries grows"),
+        key("retry_delay", "duration", "`\"1m\"`", "the rest before the second try"),
+        key("retry_delay_max", "duration", "`\"1h\"`", "no rest is longer"),
+        key("retry_jitter", "duration", "`\"0s\"`", "up to so much is added to each rest"),
+        key(
+            "after_loss",
+            "`retry` or `hold`",
+            "`\"retry\"`",
+            "what follows when a node dies at work: try again, or risk nothing twice",
+        ),
+        key("timeout", "duration", "the agent's", "how long a run may take"),
+        key("priority", "1 to 10", "`5`", "how urgent its runs are; 10 is the most"),
+        key(
+            "max_concurrent",
+            "1 to 1000000",
+            "the agent's, else `1`",
+            "how many runs of its agent may be at work when one of its own starts",
+        ),
+        key(
+            "concurrency_key",
+            "text",
+            "none",
+            "what its runs share with those of other schedules: an account, a repository, a machine",
+        ),
+        key("concurrency_max", "1 to 1000000", "1 where there is a key", "how many runs with that key may be at work"),
+        key("enabled", "boolean", "`true`", "`false` switches it off; slots of that time are skipped as `disabled`"),
+    ],
+};

@@ -1,0 +1,69 @@
+//! From the configuration to what the engine is made of.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use punctual_agents::process::{Limits as ProcessLimits, ProcessAgent, ProcessRunner, Supervisor};
+use punctual_core::Elapsed;
+use punctual_core::plan::Limits;
+use punctual_core::time::Zones;
+use punctual_engine::runner::Runner;
+use punctual_engine::settings::Settings;
+
+use crate::config::{Config, ProcessConfig, RunnerConfig};
+
+/// What carries out the runs of each agent.
+pub(super) fn runners(config: &Config) -> anyhow::Result<BTreeMap<String, Arc<dyn Runner>>> {
+    let mut runners: BTreeMap<String, Arc<dyn Runner>> = BTreeMap::new();
+    for (name, agent) in &config.agents {
+        let RunnerConfig::Process(process) = &agent.runner;
+        let runner = ProcessRunner::new(process_agent(process), Supervisor::this_program());
+        let runner = runner.with_context(|| format!("agent {name}"))?;
+        runners.insert(name.clone(), Arc::new(runner));
+    }
+    Ok(runners)
+}
+
+/// The settings of the node.
+pub(super) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
+    let agents = config.agents.keys().cloned().collect();
+    let engine = &config.engine;
+    let caps = |named: &mut dyn Iterator<Item = (&String, NonZeroU32)>| {
+        named.map(|(name, max)| (name.clone(), max.get())).collect::<BTreeMap<String, u32>>()
+    };
+    let limits = Limits {
+        global: engine.max_running.map(NonZeroU32::get),
+        agents: caps(&mut config.agents.iter().filter_map(|(name, agent)| Some((name, agent.max_concurrent?)))),
+        projects: caps(&mut config.project_caps.iter().map(|(name, max)| (name, *max))),
+    };
+    Settings {
+        lease: Elapsed::from_seconds(engine.lease_duration_seconds),
+        places: engine.executor_pool_size as usize,
+        drain: Elapsed::from_seconds(engine.drain_seconds),
+        limits: Arc::new(limits),
+        calendars: config.calendars.clone(),
+        ..Settings::new(name, agents, zones)
+    }
+}
+
+fn process_agent(config: &ProcessConfig) -> ProcessAgent {
+    let defaults = ProcessLimits::default();
+    let limits = ProcessLimits {
+        cpu_seconds: config.limits.cpu.map(|cpu| cpu.milliseconds().unsigned_abs().div_ceil(1_000)),
+        address_space_bytes: config.limits.memory.map(|memory| memory.bytes),
+        open_files: config.limits.open_files.unwrap_or(defaults.open_files),
+        processes: config.limits.processes,
+        file_size_bytes: config.limits.file_size.map(|size| size.bytes),
+    };
+    ProcessAgent {
+        folder: Some(config.folder.clone()),
+        env: config.env.clone(),
+        env_pass: config.env_pass.clone(),
+        grace: Duration::try_from(config.grace.duration()).unwrap_or_default(),
+        limits,
+        ..ProcessAgent::new(config.command.clone())
+    }
+}

@@ -1,0 +1,139 @@
+//! `punctual up`: the server.
+
+mod build;
+mod log;
+mod sync;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use punctual_engine::clock::SystemClock;
+use punctual_engine::edit::Editor;
+use punctual_engine::ids::RandomIds;
+use punctual_engine::node::{self, Nudges, Parts};
+use punctual_engine::spawn::TokioSpawn;
+use punctual_store::Store;
+use punctual_store::sqlite::SqliteStore;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::config::Config;
+use crate::database::DatabaseArgs;
+use crate::output::unless_closed;
+
+/// Run the server: plan, claim, run and record, until it is told to stop.
+///
+/// Reads agents and schedules from the configuration and keeps everything in the database. SIGTERM or Ctrl-C stops it: it
+/// claims nothing more, waits for what is at work (`drain_seconds`), then ends the rest and hands it back. A second signal does
+/// not wait. SIGUSR1 pauses it: nothing more is claimed, what is at work goes on; SIGUSR2 resumes it.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// The configuration [default: punctual.toml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// What people call this node
+    #[arg(long, value_name = "NAME", default_value = "node-1")]
+    name: String,
+
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
+    log::start(args.log_format)?;
+    let (config, zones) = Config::load(args.config.as_deref())?;
+    let runners = build::runners(&config)?;
+    let settings = Arc::new(build::settings(&config, zones, &args.name));
+    let path = args.database.path();
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(path).with_context(|| format!("opening {}", path.display()))?);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let nudges = Arc::new(Nudges::default());
+        watch_signals(stop.clone(), Arc::clone(&nudges))?;
+        let ids = Arc::new(RandomIds);
+        let editor = Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings));
+        let synced = sync::schedules(&*store, &editor, &config).await?;
+        say_hello(&args, &config, &synced)?;
+        let parts = Parts {
+            store,
+            clock: Arc::new(SystemClock),
+            ids,
+            settings,
+            runners: Arc::new(runners),
+            nudges,
+            spawn: Arc::new(TokioSpawn),
+        };
+        node::run(parts, stop).await?;
+        info!("stopped");
+        Ok(())
+    })
+}
+
+/// The first signal stops the node; the second ends the process, and the supervisors end what is at work. Two others pause and
+/// resume it.
+fn watch_signals(stop: CancellationToken, nudges: Arc<Nudges>) -> anyhow::Result<()> {
+    let mut pause = signal(SignalKind::user_defined1()).context("watching for SIGUSR1")?;
+    let mut resume = signal(SignalKind::user_defined2()).context("watching for SIGUSR2")?;
+    let mut terminate = signal(SignalKind::terminate()).context("watching for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("watching for SIGINT")?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                biased;
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                _ = pause.recv() => {
+                    warn!("paused: nothing is claimed until SIGUSR2");
+                    nudges.pause();
+                    continue;
+                }
+                _ = resume.recv() => {
+                    info!("resumed");
+                    nudges.resume();
+                    continue;
+                }
+            }
+            if stop.is_cancelled() {
+                warn!("a second signal: ending at once");
+                std::process::exit(130);
+            }
+            info!("stopping");
+            stop.cancel();
+        }
+    });
+    Ok(())
+}
+
+fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced) -> anyhow::Result<()> {
+    let mut text = format!(
+        "Punctual {} is up.\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
+        env!("CARGO_PKG_VERSION"),
+        args.database.path().display(),
+        config.agents.len(),
+    );
+    if config.agents.is_empty() {
+        text += "\nThere is nothing to run yet: write a punctual.toml, or try `punctual up --config examples/punctual.toml`.\n";
+    }
+    text += "\nLook at it from another terminal: `punctual plan`, `punctual history`. Ctrl-C stops it.\n";
+    unless_closed(std::io::stdout().write_all(text.as_bytes())).context("printing")
+}

@@ -1,0 +1,177 @@
+//! A real server in a folder of its own: started, looked at, stopped, killed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The most that anything here waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder with a configuration, a database and an agent; gone when it is dropped.
+pub(crate) struct Place {
+    folder: PathBuf,
+}
+
+/// A running server. Dropping it kills it.
+pub(crate) struct Server {
+    child: Child,
+}
+
+impl Place {
+    /// A fresh folder. `agent.sh` appends a line for each attempt to `effects`, then does what `config` makes of it.
+    pub(crate) fn new(test: &str, config: &str) -> Place {
+        let folder = std::env::temp_dir().join(format!("punctual-{test}-{}", std::process::id()));
+        fs::remove_dir_all(&folder).ok();
+        fs::create_dir_all(&folder).unwrap();
+        let place = Place { folder };
+        place.write("punctual.toml", config);
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// The lines that attempts have left.
+    pub(crate) fn effects(&self) -> Vec<String> {
+        self.read("effects").lines().map(str::to_owned).collect()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+        command.args(args).current_dir(&self.folder).env_remove("PUNCTUAL_LOG").stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn punctual(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs a command that must succeed and print JSON.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let output = self.punctual(args);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{args:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {text}"))
+    }
+
+    /// All history, oldest first.
+    pub(crate) fn history(&self) -> Vec<Value> {
+        let Value::Array(mut items) = self.json(&["history", "--json", "--limit", "10000"]) else { panic!() };
+        items.reverse();
+        items
+    }
+
+    /// Starts a server whose log goes to `log`.
+    pub(crate) fn up(&self) -> Server {
+        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let child = self.command(&["up"]).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        Server { child }
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut(&Place) -> bool) {
+        let patience = Deadline::new();
+        while !is_so(self) {
+            assert!(patience.is_left(), "not in time: {what}\n{}", self.read("log"));
+            rest();
+        }
+    }
+
+    /// The journal adds up.
+    pub(crate) fn verify(&self) {
+        let output = self.punctual(&["verify"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            fs::remove_dir_all(&self.folder).ok();
+        }
+    }
+}
+
+impl Server {
+    /// kill -9.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.wait()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let patience = Deadline::new();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(patience.is_left(), "the server does not end");
+            rest();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// How long a test is patient.
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    #[expect(clippy::disallowed_methods, reason = "a test of real processes has to give up at some point")]
+    pub(crate) fn new() -> Deadline {
+        Deadline(Instant::now() + PATIENCE)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test of real processes has to give up at some point")]
+    pub(crate) fn is_left(&self) -> bool {
+        Instant::now() < self.0
+    }
+}
+
+/// A short rest between two looks at another process.
+#[expect(clippy::disallowed_methods, reason = "nothing tells a test when another process has got somewhere")]
+pub(crate) fn rest() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+/// A rest of a given length, for a kill at a bad moment.
+#[expect(clippy::disallowed_methods, reason = "the bad moment is a matter of time")]
+pub(crate) fn rest_for(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}
+
+/// Whether a process lives.
+pub(crate) fn is_alive(process: &str) -> bool {
+    Path::new("/proc").join(process).exists()
+}

@@ -1,0 +1,195 @@
+//! The claimer: ready runs become claimed ones, and admission lets them start.
+//!
+//! In: free places. Out: [`StartedRun`]s, written as running before anything of their work begins.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual_core::NodeId;
+use punctual_core::plan::{Admission, Approval, Candidate, Facts, ParkReason, admit};
+use punctual_core::run::{Run, RunState, WaitFor};
+use punctual_core::schedule::{Schedule, ScheduleState};
+use punctual_core::time::{SlotKey, Zone};
+use punctual_store::{ClaimRequest, Claimed, ClaimedRun, Decision, Result, RunFilter, RunWritten, Settlement, Store};
+use tracing::{info, warn};
+
+use crate::planner::later;
+use crate::settings::Settings;
+
+/// The most runs that one claim takes.
+pub const BATCH_MAX: usize = 500;
+
+/// The most runs at work that one run replaces.
+const REPLACED_MAX: usize = 100;
+
+/// How long an approval may take.
+const APPROVAL_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
+
+/// Claims for one node.
+pub struct Claimer {
+    store: Arc<dyn Store>,
+    settings: Arc<Settings>,
+    node: NodeId,
+}
+
+/// A run whose work begins.
+#[derive(Debug, Clone)]
+pub struct StartedRun {
+    /// The run, running.
+    pub run: Run,
+    /// Its schedule, if it still has one.
+    pub schedule: Option<Arc<Schedule>>,
+}
+
+/// What a look at the ready runs brought.
+#[derive(Debug, Clone)]
+pub struct Round {
+    /// Runs whose work begins now.
+    pub started: Vec<StartedRun>,
+    /// Whether the claim got as many as it asked for, so that there may be more.
+    pub may_have_more: bool,
+    /// Whether runs at work were called off for others, so that their nodes have to be told.
+    pub has_replaced: bool,
+    /// When to look again, unless something changes before.
+    pub wake_at: Timestamp,
+}
+
+impl Claimer {
+    /// A claimer for a node.
+    pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId) -> Claimer {
+        Claimer { store, settings, node }
+    }
+
+    /// Claims up to `free` runs, decides about each, and writes what was decided. With no free place, it still answers
+    /// the runs whose time is over.
+    pub async fn tick(&self, now: Timestamp, free: usize) -> Result<Round> {
+        let request = ClaimRequest {
+            node: self.node,
+            now,
+            limit: free.min(BATCH_MAX),
+            agents: Arc::clone(&self.settings.agents),
+            limits: Arc::clone(&self.settings.limits),
+        };
+        let Claimed { runs, swept, next_at } = self.store.claim(&request).await?;
+        if 0 < swept {
+            info!("{swept} runs were answered because their time was over");
+        }
+        let may_have_more = 0 < request.limit && runs.len() == request.limit;
+        // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
+        let soon = later(now, jiff::SignedDuration::from_millis(1));
+        let poll_at = later(now, self.settings.poll.duration());
+        let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
+        if runs.is_empty() {
+            return Ok(Round { started: vec![], may_have_more, has_replaced: false, wake_at });
+        }
+        let decisions: Vec<(Decision, Option<ParkReason>)> =
+            runs.iter().map(|claimed| self.decide(claimed, now)).collect();
+        // First the others are called off: if that fails, what was claimed goes back, and nothing has begun.
+        let has_replaced = self.replace(&runs, &decisions, now).await?;
+        let settlements = runs.iter().zip(&decisions).map(|(claimed, (decision, _))| {
+            let run = &claimed.run;
+            Settlement { run: run.id, epoch: run.epoch(), decision: *decision }
+        });
+        let written = self.store.settle(now, settlements.collect()).await?;
+        let started = runs.into_iter().zip(written).filter_map(|(claimed, written)| match written {
+            RunWritten::Done(state @ RunState::Running { .. }) => {
+                let run = Run { state, has_started: true, started_at: Some(now), ..claimed.run };
+                Some(StartedRun { run, schedule: claimed.schedule })
+            }
+            RunWritten::Done(_) => None,
+            RunWritten::Stale => {
+                warn!(run.id = %claimed.run.id, "run {} was taken away before it began", claimed.run.id);
+                None
+            }
+        });
+        Ok(Round { started: started.collect(), may_have_more, has_replaced, wake_at })
+    }
+
+    fn decide(&self, claimed: &ClaimedRun, now: Timestamp) -> (Decision, Option<ParkReason>) {
+        let run = &claimed.run;
+        let RunState::Claimed { resumes, tally, .. } = run.state else {
+            unreachable!("a store gives claimed runs to who claims");
+        };
+        let zone = self.zone(claimed.schedule.as_deref());
+        let pause = claimed.schedule.as_ref().and_then(|schedule| match &schedule.state {
+            ScheduleState::Paused(pause) => Some(pause.kind),
+            ScheduleState::Active | ScheduleState::Ended(_) => None,
+        });
+        let candidate = Candidate {
+            key: run.key.clone(),
+            scheduled_at: run.scheduled_at,
+            due_at: run.due_at,
+            attempt: tally.attempt,
+            resumes,
+            // What was looked at once has no end of its time any more.
+            was_offered: run.is_parked || run.expires_at.is_none(),
+        };
+        let facts = Facts {
+            now,
+            zone: &zone,
+            pause,
+            agent_exists: true, // A node claims only for agents that it has.
+            max_delay: run.terms.max_delay,
+            condition: None,
+            overlap: run.terms.overlap,
+            is_busy: claimed.is_busy,
+            has_budget: true,
+            approval: Approval::NotNeeded,
+        };
+        match admit(&candidate, &facts) {
+            Admission::Start => (Decision::Start, None),
+            Admission::Skip(reason) => (Decision::Skip(reason), None),
+            Admission::Park(ParkReason::NeedsApproval) => {
+                let wait_until = later(now, APPROVAL_WAIT);
+                (Decision::Wait { on: WaitFor::Approval, wait_until }, Some(ParkReason::NeedsApproval))
+            }
+            Admission::Park(reason) => (Decision::HandBack { due_at: run.due_at.min(now), parks: true }, Some(reason)),
+        }
+    }
+
+    /// Calls off the runs that others replace: those before them that are at work, or wait to replace others themselves.
+    /// Whether there were any.
+    async fn replace(
+        &self,
+        runs: &[ClaimedRun],
+        decisions: &[(Decision, Option<ParkReason>)],
+        now: Timestamp,
+    ) -> Result<bool> {
+        let mut has_replaced = false;
+        let replacing = runs.iter().zip(decisions).filter(|(_, (_, park))| *park == Some(ParkReason::Replaces));
+        for (claimed, _) in replacing {
+            let filter = RunFilter {
+                schedule: claimed.run.schedule,
+                only_live: true,
+                limit: REPLACED_MAX,
+                ..RunFilter::default()
+            };
+            let siblings = self.store.runs(&filter).await?;
+            let place = |run: &Run| (run.due_at, run.id);
+            let is_replaced = |it: &&Run| {
+                place(it) < place(&claimed.run) && (it.is_active() || it.is_parked && it.planned_for().is_some())
+            };
+            for sibling in siblings.iter().filter(is_replaced) {
+                info!(run.id = %sibling.id, "run {} is replaced by run {}", sibling.id, claimed.run.id);
+                self.store.cancel(now, sibling.id).await?;
+                has_replaced = true;
+            }
+        }
+        Ok(has_replaced)
+    }
+
+    fn zone(&self, schedule: Option<&Schedule>) -> Zone {
+        let zones = &self.settings.zones;
+        let own = schedule.and_then(|schedule| zones.get(&schedule.zone).ok());
+        own.unwrap_or_else(|| zones.get("UTC").expect("all zone data has UTC"))
+    }
+}
+
+/// The key that a target may know a run by: the same for every attempt.
+pub(crate) fn idempotency_key(run: &Run) -> String {
+    let key: &SlotKey = &run.key;
+    match run.schedule {
+        Some(schedule) => format!("{schedule}/{key}"),
+        None => key.to_string(),
+    }
+}

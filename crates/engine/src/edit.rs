@@ -1,0 +1,336 @@
+//! Edits: what becomes of a schedule and its plan when somebody creates, changes, pauses, resumes or deletes it.
+//!
+//! Every edit re-plans in the transaction that writes it. If somebody else was faster, it is read and decided again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::journal::SkipEntry;
+use punctual_core::plan::{PLAN_AHEAD_MAX, Planning, plan, skip_until};
+use punctual_core::run::{Run, RunState, SkipReason, Terms};
+use punctual_core::schedule::{
+    CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
+};
+use punctual_core::time::{SlotKey, Timetable};
+use punctual_core::{RunId, ScheduleId};
+use punctual_store::{Cancellation, PlanSubject, PlanWrite, RunFilter, ScheduleChange, Store, StoreError, Written};
+
+use crate::ids::Ids;
+use crate::planner::later;
+use crate::recovery::{Recovered, Recovering};
+use crate::replan::{self, PlanBase};
+use crate::settings::Settings;
+
+/// How often an edit is decided anew when others are faster.
+const TRIES_MAX: usize = 10;
+
+/// The most calls that answer the slots before an edit: a million slots.
+const CALLS_MAX: usize = 100;
+
+/// The most runs that may stand for slots of one pause: what a day's plan can have, many times over.
+const STANDING_MAX: usize = 100_000;
+
+/// Why an edit was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// The schedule names something that does not exist.
+    #[error(transparent)]
+    Invalid(#[from] CompileError),
+    /// It is not there.
+    #[error("schedule {0} does not exist")]
+    NotFound(ScheduleId),
+    /// It has another version than the caller saw.
+    #[error("schedule {schedule} has version {found}, not {expected}: read it again")]
+    OtherVersion {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// Its version.
+        found: u64,
+        /// The version that was expected.
+        expected: u64,
+    },
+    /// Others keep changing it.
+    #[error("schedule {0} is being changed by others: try again")]
+    Busy(ScheduleId),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Carries out what people ask for.
+#[derive(Clone)]
+pub struct Editor {
+    store: Arc<dyn Store>,
+    ids: Arc<dyn Ids>,
+    settings: Arc<Settings>,
+}
+
+impl Editor {
+    /// An editor on a store.
+    pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>, settings: Arc<Settings>) -> Editor {
+        Editor { store, ids, settings }
+    }
+
+    /// Creates a schedule with its plan. Id, version and cursor are given here.
+    pub async fn create(&self, schedule: Schedule, now: Timestamp) -> Result<Schedule, EditError> {
+        let id = ScheduleId(self.ids.next(now));
+        let cursor = Schedule::cursor_from(&schedule.trigger, now);
+        let schedule = Schedule { id, version: 1, cursor, runs_started: 0, ..schedule };
+        let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
+        let planned = plan(&Planning { schedule: &schedule, timetable: &timetable, waiting: 0 }, &schedule.cursor, now);
+        let base = PlanBase::of_new(&schedule, &self.settings);
+        let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
+        write.change = ScheduleChange::Put(Box::new(schedule.clone()));
+        replan::wake_planner(&mut write, &schedule, now);
+        match self.store.plan(now, vec![write]).await?[..] {
+            [Written::Done] => Ok(schedule),
+            _ => Err(EditError::Busy(id)),
+        }
+    }
+
+    /// Changes a schedule: `change` turns what it is into what it shall be. Its version is raised here; `version`, if
+    /// given, is the one that the caller has seen.
+    pub async fn edit(
+        &self,
+        id: ScheduleId,
+        version: Option<u64>,
+        now: Timestamp,
+        change: impl Fn(&Schedule) -> Schedule + Send + Sync,
+    ) -> Result<Schedule, EditError> {
+        for _ in 0..TRIES_MAX {
+            let subject = self.up_to_date(id, now).await?;
+            let before = &subject.task.record.schedule;
+            if let Some(expected) = version.filter(|expected| *expected != before.version) {
+                return Err(EditError::OtherVersion { schedule: id, found: before.version, expected });
+            }
+            let (edited, write) = self.edited(&subject, change(before), now).await?;
+            if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
+                return Ok(edited);
+            }
+        }
+        Err(EditError::Busy(id))
+    }
+
+    /// Pauses a schedule, or switches it off: what lies ahead is withdrawn. A pause of what is paused changes nothing.
+    pub async fn pause(&self, id: ScheduleId, pause: Pause, now: Timestamp) -> Result<Schedule, EditError> {
+        self.edit(id, None, now, |schedule| {
+            // What fires when it is enabled is never done for good: it can be switched off, and on again.
+            let is_immediate = matches!(schedule.trigger, Trigger::Immediate(_));
+            let can_pause = match schedule.state {
+                ScheduleState::Active => true,
+                ScheduleState::Ended(EndReason::Done) => is_immediate,
+                ScheduleState::Paused(_) | ScheduleState::Ended(_) => false,
+            };
+            let state = if can_pause { ScheduleState::Paused(pause.clone()) } else { schedule.state.clone() };
+            Schedule { state, ..schedule.clone() }
+        })
+        .await
+    }
+
+    /// Lets a paused schedule go on: the slots of the pause are recorded, and what lies ahead is planned.
+    pub async fn resume(&self, id: ScheduleId, now: Timestamp) -> Result<Schedule, EditError> {
+        self.edit(id, None, now, |schedule| match &schedule.state {
+            ScheduleState::Paused(pause) => Schedule {
+                state: ScheduleState::Active,
+                trigger: trigger_when_enabled(&schedule.trigger, pause.kind, now),
+                ..schedule.clone()
+            },
+            ScheduleState::Active | ScheduleState::Ended(_) => schedule.clone(),
+        })
+        .await
+    }
+
+    /// Deletes a schedule: the planned runs of its slots are withdrawn, what else is planned is cancelled (another try, or a
+    /// run that somebody asked for), what is at work goes on.
+    pub async fn delete(&self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
+        for _ in 0..TRIES_MAX {
+            let subject = self.up_to_date(id, now).await?;
+            let skips = self.left_skips(&subject, now).await?;
+            let withdrawn = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.id).collect();
+            let base = PlanBase::new(&subject.task.record, &self.settings).write(skips, |_| {});
+            let write = PlanWrite { change: ScheduleChange::Delete { withdrawn }, plan: None, ..base };
+            if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
+                return self.cancel_planned(&subject, now).await;
+            }
+        }
+        Err(EditError::Busy(id))
+    }
+
+    async fn cancel_planned(&self, subject: &PlanSubject, now: Timestamp) -> Result<(), EditError> {
+        for run in subject.runs.iter().filter(|run| run.planned_for().is_some() && !is_withdrawn(run)) {
+            self.store.cancel(now, run.id).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a schedule once, now. It does not move the schedule's own times, and works while it is paused.
+    pub async fn trigger(&self, id: ScheduleId, now: Timestamp) -> Result<RunId, EditError> {
+        let schedule = self.store.schedule(id).await?.ok_or(EditError::NotFound(id))?;
+        let run = RunId(self.ids.next(now));
+        let asked = Run {
+            id: run,
+            schedule: Some(id),
+            version: schedule.version,
+            key: SlotKey::manual(run),
+            scheduled_at: now,
+            due_at: now,
+            expires_at: None,
+            follows: None,
+            terms: Arc::new(Terms { priority: Priority::MANUAL, ..Terms::of(&schedule) }),
+            state: RunState::planned(now, 0),
+            started_at: None,
+            ended_at: None,
+            has_started: false,
+            is_parked: false,
+            is_cancelling: false,
+            last_end: None,
+        };
+        self.store.ask(now, asked).await?;
+        Ok(run)
+    }
+
+    /// Calls a run off.
+    pub async fn cancel(&self, run: RunId, now: Timestamp) -> Result<Cancellation, EditError> {
+        Ok(self.store.cancel(now, run).await?)
+    }
+
+    async fn edited(
+        &self,
+        subject: &PlanSubject,
+        wanted: Schedule,
+        now: Timestamp,
+    ) -> Result<(Schedule, PlanWrite), EditError> {
+        let before = &*subject.task.record.schedule;
+        let version = before.version + 1;
+        let goes_on = pause_goes_on(before, &wanted);
+        let cursor = if goes_on { before.cursor.clone() } else { cursor_after(before, &wanted, now) };
+        let runs_started = before.runs_started;
+        let edited = Schedule { id: before.id, version, cursor: cursor.clone(), runs_started, ..wanted };
+        let timetable = edited.timetable(&self.settings.zones, &self.settings.calendars)?;
+        let skips = if goes_on { vec![] } else { self.left_skips(subject, now).await? };
+        let stored = edited.clone();
+        let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, &*self.ids, now);
+        write.skips.splice(0..0, skips);
+        Ok((edited, write))
+    }
+
+    /// A schedule whose slots are answered up to now by the version in force: an edit begins at now, and what an outage has
+    /// missed, or planning has not come to yet, would be lost behind it.
+    async fn up_to_date(&self, id: ScheduleId, now: Timestamp) -> Result<PlanSubject, EditError> {
+        let mut recovering = Recovering::new(self.settings.max_recovery_catch_ups);
+        for _ in 0..CALLS_MAX {
+            let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
+            let Some(write) = self.overdue(&subject, &mut recovering, now) else { return Ok(subject) };
+            // If somebody else was faster, they have answered it.
+            self.store.plan(now, vec![write]).await?;
+        }
+        Err(EditError::Busy(id))
+    }
+
+    fn overdue(&self, subject: &PlanSubject, recovering: &mut Recovering, now: Timestamp) -> Option<PlanWrite> {
+        let record = &subject.task.record;
+        let schedule = &*record.schedule;
+        let is_behind = record.outage.is_some() || schedule.cursor.at < now;
+        if !schedule.is_active() || !is_behind {
+            return None;
+        }
+        // Without its zone or calendar it has no slots, and an edit may be what gives it another.
+        let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars).ok()?;
+        if record.outage.is_some() {
+            let recovered = Recovered::new(subject, &timetable, &self.settings, &*self.ids, now);
+            return recovering.writes(recovered.into_iter().collect(), now).pop();
+        }
+        let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
+        let planned = plan(&planning, &schedule.cursor, now);
+        let base = PlanBase::new(record, &self.settings);
+        (planned.cursor != schedule.cursor).then(|| base.planned(schedule, &timetable, &planned, &*self.ids, now))
+    }
+
+    /// The slots up to now that are left without an answer, and get none any more: those of a pause, or those for which there
+    /// was no room because too many waited. One range, where nothing stood in it before.
+    async fn left_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
+        let schedule = &*subject.task.record.schedule;
+        let reason = match &schedule.state {
+            ScheduleState::Paused(pause) => pause.kind.skip_reason(),
+            ScheduleState::Active if PLAN_AHEAD_MAX <= subject.task.waiting => SkipReason::Quota,
+            ScheduleState::Active | ScheduleState::Ended(_) => return Ok(vec![]),
+        };
+        let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
+        let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
+        let answered = self.answered(schedule, now).await?;
+        let mut skips: Vec<SkipEntry> = vec![];
+        let mut cursor = schedule.cursor.clone();
+        for _ in 0..CALLS_MAX {
+            let plan = skip_until(&planning, &cursor, now, reason, &answered);
+            for skip in plan.skips().map(|range| SkipEntry::new(schedule, range)) {
+                match skips.last_mut() {
+                    // One call ends where the next begins.
+                    Some(last) if is_next(&timetable, last, &skip) => {
+                        (last.last, last.last_at) = (skip.last, skip.last_at);
+                        last.count += skip.count;
+                    }
+                    _ => skips.push(skip),
+                }
+            }
+            if plan.wake_at.is_none() {
+                break;
+            }
+            cursor = plan.cursor;
+        }
+        Ok(skips)
+    }
+
+    /// The slots between the schedule's cursor and now that have an answer: before a pause somebody had cancelled them.
+    async fn answered(&self, schedule: &Schedule, now: Timestamp) -> Result<HashSet<SlotKey>, EditError> {
+        let filter = RunFilter {
+            schedule: Some(schedule.id),
+            from: Some(schedule.cursor.at),
+            until: Some(later(now, SignedDuration::from_nanos(1))),
+            only_live: false,
+            limit: STANDING_MAX,
+        };
+        Ok(self.store.runs(&filter).await?.into_iter().map(|run| run.key).collect())
+    }
+}
+
+/// Whether a run goes with its schedule as if it had never been: whoever asked for one gets an answer.
+fn is_withdrawn(run: &Run) -> bool {
+    run.key.is_slot() && run.is_untouched()
+}
+
+/// Whether a range of skipped slots goes on directly where another ends.
+fn is_next(timetable: &Timetable, before: &SkipEntry, skip: &SkipEntry) -> bool {
+    let from = before.last_at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
+    let mut keys = timetable.slots(from).map(|slot| slot.key());
+    before.reason == skip.reason
+        && keys.find(|key| *key == before.last).is_some()
+        && keys.next().as_ref() == Some(&skip.first)
+}
+
+/// Whether a pause, or an end, goes on behind an edit with the same times: then it keeps its beginning. Where the times change,
+/// what the pause has left so far is recorded as it was.
+fn pause_goes_on(before: &Schedule, wanted: &Schedule) -> bool {
+    match (&before.state, &wanted.state) {
+        (ScheduleState::Paused(_), ScheduleState::Paused(_)) => {
+            let times =
+                |it: &Schedule| (it.trigger.clone(), it.zone.clone(), it.calendar.clone(), it.bounds, it.policy.dst);
+            times(before) == times(wanted)
+        }
+        (before, wanted) => matches!((before, wanted), (ScheduleState::Ended(_), ScheduleState::Ended(_))),
+    }
+}
+
+/// Where planning goes on behind an edit: at now.
+fn cursor_after(before: &Schedule, wanted: &Schedule, now: Timestamp) -> Cursor {
+    // A one-shot that it had before has its answer at this very instant.
+    if before.trigger == wanted.trigger { Cursor::starting(now) } else { Schedule::cursor_from(&wanted.trigger, now) }
+}
+
+/// What fires as soon as it is enabled fires when it is enabled again.
+fn trigger_when_enabled(trigger: &Trigger, kind: PauseKind, now: Timestamp) -> Trigger {
+    match (trigger, kind) {
+        (Trigger::Immediate(_), PauseKind::Disabled) => Trigger::Immediate(Immediate { at: now }),
+        _ => trigger.clone(),
+    }
+}

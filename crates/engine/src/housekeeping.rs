@@ -1,0 +1,53 @@
+//! Housekeeping: what is old enough is let go.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_store::{Result, Store};
+use tracing::info;
+
+use crate::planner::later;
+use crate::settings::Settings;
+
+/// How often final runs are let go.
+const FORGET_EVERY: SignedDuration = SignedDuration::from_mins(10);
+
+/// How often a checkpoint is written, and old entries are let go.
+const PRUNE_EVERY: SignedDuration = SignedDuration::from_hours(24);
+
+/// The first checkpoint of a process: a start has better things to do.
+const FIRST_PRUNE: SignedDuration = SignedDuration::from_hours(1);
+
+/// Lets old things go.
+pub(crate) struct Housekeeping {
+    store: Arc<dyn Store>,
+    settings: Arc<Settings>,
+    forget_at: Option<Timestamp>,
+    prune_at: Option<Timestamp>,
+}
+
+impl Housekeeping {
+    pub(crate) fn new(store: Arc<dyn Store>, settings: Arc<Settings>) -> Housekeeping {
+        Housekeeping { store, settings, forget_at: None, prune_at: None }
+    }
+
+    pub(crate) async fn tick(&mut self, now: Timestamp) -> Result<()> {
+        let forget_at = *self.forget_at.get_or_insert(later(now, FORGET_EVERY));
+        let prune_at = *self.prune_at.get_or_insert(later(now, FIRST_PRUNE));
+        if forget_at <= now {
+            self.forget_at = Some(later(now, FORGET_EVERY));
+            let before = now.checked_sub(self.settings.runs_kept.duration()).unwrap_or(Timestamp::MIN);
+            let count = self.store.forget_runs(now, before).await?;
+            if 0 < count {
+                info!("{count} final runs were let go");
+            }
+        }
+        if prune_at <= now {
+            self.prune_at = Some(later(now, PRUNE_EVERY));
+            let before = now.checked_sub(self.settings.journal_kept.duration()).unwrap_or(Timestamp::MIN);
+            let count = self.store.prune(now, before).await?;
+            info!("a checkpoint was written, {count} old entries were let go");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,506 @@
+//! A node: the loops around the ticks, and the work that it carries out.
+//!
+//! Two loops. One plans. The other keeps the lease, writes what has ended, claims what is ready and starts it, in this
+//! order and never at once, so that what the node holds and what is its own can be compared. Only waiting is interrupted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent, RunState};
+use punctual_core::schedule::Work;
+use punctual_core::{NodeId, RunId};
+use punctual_store::{AttemptReport, RunWritten, Store, StoreError};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::claimer::{Claimer, StartedRun, idempotency_key};
+use crate::clock::{Clock, ClockStep, ClockWatch};
+use crate::housekeeping::Housekeeping;
+use crate::ids::Ids;
+use crate::keeper::Keeper;
+use crate::planner::{Planner, later};
+use crate::runner::{Assignment, Ending, Finish, RunContext, Runner, StopLevel, Stopper, stop_pair};
+use crate::settings::Settings;
+use crate::spawn::Spawn;
+
+/// How long a loop rests after a failure of the store.
+const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+/// How long a stopping node waits for work that has been told to stop.
+const KILL_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_secs(15);
+
+/// What a node is made of.
+#[derive(Clone)]
+pub struct Parts {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids come from.
+    pub ids: Arc<dyn Ids>,
+    /// The settings.
+    pub settings: Arc<Settings>,
+    /// What carries out the runs of each agent.
+    pub runners: Arc<BTreeMap<String, Arc<dyn Runner>>>,
+    /// Wakes the loops when something has changed.
+    pub nudges: Arc<Nudges>,
+    /// Where its loops and its work run.
+    pub spawn: Arc<dyn Spawn>,
+}
+
+/// What others tell a running node. Wake-ups carry no data: whoever is woken looks for itself.
+#[derive(Debug, Default)]
+pub struct Nudges {
+    plan: Notify,
+    work: Notify,
+    has_stops: AtomicBool,
+    is_paused: AtomicBool,
+}
+
+impl Nudges {
+    /// A schedule has changed.
+    pub fn schedules_changed(&self) {
+        self.plan.notify_one();
+        self.work.notify_one();
+    }
+
+    /// There may be something to claim.
+    pub fn runs_changed(&self) {
+        self.work.notify_one();
+    }
+
+    /// A run at work was called off: its node stops it at once, and not only with its next renewal.
+    pub fn run_cancelled(&self) {
+        self.has_stops.store(true, Ordering::Release);
+        self.work.notify_one();
+    }
+
+    /// The node claims nothing more until it is resumed. What is at work goes on, planning too.
+    pub fn pause(&self) {
+        self.is_paused.store(true, Ordering::Release);
+    }
+
+    /// The node claims again.
+    pub fn resume(&self) {
+        self.is_paused.store(false, Ordering::Release);
+        self.work.notify_one();
+    }
+}
+
+/// Why a node came to its end by itself.
+#[derive(Debug, thiserror::Error)]
+#[error("the node cannot go on")]
+pub struct NodeError(#[from] StoreError);
+
+/// Runs a node until `stop`, then lets what is at work end, and leaves.
+pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError> {
+    loop {
+        let node = NodeId(parts.ids.next(parts.clock.now()));
+        // An incarnation that was taken for dead is followed by another one.
+        match Incarnation::new(&parts, node).run(&stop).await {
+            Ok(()) => return Ok(()),
+            Err(StoreError::LeaseEnded) => warn!(node.id = %node, "this node was taken for dead: it joins again"),
+            Err(error) => return Err(NodeError(error)),
+        }
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+    }
+}
+
+/// One life of a node, under one id.
+struct Incarnation {
+    parts: Parts,
+    node: NodeId,
+    keeper: Keeper,
+    claimer: Claimer,
+    watch: ClockWatch,
+    held: BTreeMap<RunId, HeldRun>,
+    at_work: usize,
+    ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
+    reports: Vec<AttemptReport>,
+}
+
+/// Work that goes on here.
+struct HeldRun {
+    epoch: u64,
+    stopper: Stopper,
+    why: Option<WhyStopped>,
+    label: String,
+}
+
+/// How the work of an attempt ended.
+struct WorkEnd {
+    run: RunId,
+    epoch: u64,
+    finish: Finish,
+}
+
+/// Tells of the end of work however it comes, also when its runner panics.
+struct EndOnDrop {
+    to: mpsc::UnboundedSender<WorkEnd>,
+    run: RunId,
+    epoch: u64,
+    finish: Option<Finish>,
+}
+
+impl EndOnDrop {
+    fn tell(mut self, finish: Finish) {
+        self.finish = Some(finish);
+    }
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        let finish = self.finish.take().unwrap_or_else(|| {
+            error!(run.id = %self.run, "the runner of run {} has failed", self.run);
+            panicked()
+        });
+        // A node that is gone does not ask any more.
+        self.to.send(WorkEnd { run: self.run, epoch: self.epoch, finish }).ok();
+    }
+}
+
+/// Why work is stopped by its own node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WhyStopped {
+    /// Somebody has called it off.
+    Cancelled,
+    /// It belongs to somebody else, or may soon.
+    Lost,
+    /// The node stops.
+    Shutdown,
+}
+
+impl Incarnation {
+    fn new(parts: &Parts, node: NodeId) -> Incarnation {
+        let (store, settings) = (Arc::clone(&parts.store), Arc::clone(&parts.settings));
+        Incarnation {
+            keeper: Keeper::new(Arc::clone(&store), Arc::clone(&settings), node),
+            claimer: Claimer::new(store, settings, node),
+            parts: parts.clone(),
+            node,
+            watch: ClockWatch::default(),
+            held: BTreeMap::new(),
+            at_work: 0,
+            ends: mpsc::unbounded_channel(),
+            reports: vec![],
+        }
+    }
+
+    async fn run(mut self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let clock = Arc::clone(&self.parts.clock);
+        self.keeper.join(clock.now(), clock.boot()).await?;
+        info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
+        let end_planning = stop.child_token();
+        let (has_ended, planning) = oneshot::channel();
+        let plan_loop = plan_loop(self.parts.clone(), self.node, end_planning.clone());
+        self.parts.spawn.spawn(Box::pin(async move {
+            plan_loop.await;
+            has_ended.send(()).ok();
+        }));
+        let ended = self.work_loop(stop).await;
+        if ended.is_ok() {
+            self.drain().await;
+        }
+        self.stop_all(StopLevel::Now, WhyStopped::Lost);
+        while 0 < self.at_work {
+            let ended = self.next_end().await;
+            self.take_end(ended);
+        }
+        end_planning.cancel();
+        if planning.await.is_err() {
+            error!("the planner has failed");
+        }
+        if ended.is_ok() {
+            self.write_reports(clock.now()).await.ok();
+            self.parts.store.leave(clock.now(), self.node).await?;
+            info!(node.id = %self.node, "node {} has left", self.parts.settings.name);
+        }
+        ended
+    }
+
+    /// Keeps the lease, writes ends, claims and starts, until the node is to stop or its lease has ended.
+    async fn work_loop(&mut self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let clock = Arc::clone(&self.parts.clock);
+        let nudges = Arc::clone(&self.parts.nudges);
+        loop {
+            let now = clock.now();
+            let wake_at = match self.round(now).await {
+                Ok(wake_at) => wake_at,
+                Err(error @ StoreError::LeaseEnded) => return Err(error),
+                Err(error) if error.is_fatal() => return Err(error),
+                Err(error) => {
+                    error!(%error, cause = ?std::error::Error::source(&error), "the store failed, next try in {RETRY_AFTER:#}");
+                    later(now, RETRY_AFTER)
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                Some(ended) = self.ends.1.recv() => self.take_end(ended),
+                () = nudges.work.notified() => {}
+                () = clock.sleep_until(wake_at) => {}
+            }
+        }
+    }
+
+    async fn round(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
+        let boot = self.parts.clock.boot();
+        self.watch_clock(now);
+        let fence = self.keeper.fence(boot);
+        if fence != StopLevel::GoOn {
+            self.stop_all(fence, WhyStopped::Lost);
+        }
+        if self.parts.nudges.has_stops.swap(false, Ordering::AcqRel) {
+            self.keeper.look_soon();
+        }
+        let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
+        let upkeep = self.keeper.tick(now, boot, &held).await?;
+        for (id, level) in upkeep.stop {
+            let why = if level == StopLevel::Now { WhyStopped::Lost } else { WhyStopped::Cancelled };
+            self.stop_one(id, level, why);
+        }
+        while let Ok(ended) = self.ends.1.try_recv() {
+            self.take_end(ended);
+        }
+        self.write_reports(now).await?;
+        if self.watch.is_held(boot) {
+            return Ok(upkeep.wake_at.min(later(now, self.parts.settings.poll.duration())));
+        }
+        let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
+        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(self.held.len()) };
+        let round = self.claimer.tick(now, free).await?;
+        round.started.into_iter().for_each(|started| self.start(started, now));
+        let has_room = self.held.len() < self.parts.settings.places;
+        if round.has_replaced {
+            self.keeper.look_soon();
+        }
+        if round.has_replaced || round.may_have_more && has_room {
+            return Ok(now);
+        }
+        Ok(round.wake_at.min(upkeep.wake_at))
+    }
+
+    fn watch_clock(&mut self, now: Timestamp) {
+        match self.watch.observe(now, self.parts.clock.boot()) {
+            ClockStep::None => {}
+            ClockStep::Set(step) => warn!("the clock was set by {step:#}"),
+            ClockStep::Held(step) => {
+                error!(
+                    "the clock leapt forward by {step:#}: nothing is planned or claimed for 10 minutes, repair it now"
+                );
+            }
+        }
+    }
+
+    /// Begins the work of a run. It is written as running already.
+    fn start(&mut self, started: StartedRun, now: Timestamp) {
+        let run = &started.run;
+        let (id, epoch) = (run.id, run.epoch());
+        let (stopper, stop) = stop_pair();
+        let assignment = assignment(&started, now);
+        let runner = self.parts.runners.get(run.terms.work.agent()).cloned();
+        let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
+        self.parts.spawn.spawn(Box::pin(async move {
+            end.tell(match runner {
+                Some(runner) => runner.run(assignment, stop).await,
+                None => no_runner(),
+            });
+        }));
+        self.at_work += 1;
+        let label = label(&started);
+        info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
+        self.held.insert(id, HeldRun { epoch, stopper, why: None, label });
+    }
+
+    async fn next_end(&mut self) -> WorkEnd {
+        self.ends.1.recv().await.expect("the node itself holds a sender")
+    }
+
+    /// Takes in that work has ended: how it ended becomes a report.
+    fn take_end(&mut self, ended: WorkEnd) {
+        let WorkEnd { run: id, epoch, finish } = ended;
+        self.at_work -= 1;
+        let why = self.held.get(&id).and_then(|held| held.why);
+        let Some(event) = event_of(&finish.ending, why, self.parts.clock.now()) else {
+            self.held.remove(&id);
+            return;
+        };
+        self.reports.push(AttemptReport { run: id, epoch, event, report: finish.report });
+    }
+
+    /// Writes how attempts ended. What cannot be written is kept, with its place, until it can.
+    async fn write_reports(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.reports.is_empty() {
+            return Ok(());
+        }
+        let written = self.parts.store.finish(now, self.reports.clone()).await?;
+        for (report, written) in std::mem::take(&mut self.reports).into_iter().zip(written) {
+            let label = self.held.remove(&report.run).map_or_else(|| report.run.to_string(), |held| held.label);
+            match written {
+                RunWritten::Done(state) => tell_end(&label, &report, &state),
+                RunWritten::Stale => warn!(run.id = %report.run, "{label} was not this node's any more"),
+            }
+        }
+        // A schedule may be over now, or have a place for another run.
+        self.parts.nudges.plan.notify_one();
+        Ok(())
+    }
+
+    fn stop_one(&mut self, id: RunId, level: StopLevel, why: WhyStopped) {
+        if let Some(held) = self.held.get_mut(&id) {
+            held.why = Some(held.why.filter(|before| *before == WhyStopped::Lost).unwrap_or(why));
+            held.stopper.pull(level);
+        }
+    }
+
+    fn stop_all(&mut self, level: StopLevel, why: WhyStopped) {
+        let ids: Vec<RunId> = self.held.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.stop_one(id, level, why));
+    }
+
+    /// Waits for what is at work, up to a deadline; then asks the rest to stop.
+    async fn drain(&mut self) {
+        let clock = Arc::clone(&self.parts.clock);
+        let deadline = later(clock.now(), self.parts.settings.drain.duration());
+        if !self.held.is_empty() {
+            info!("stopping: waiting for {} runs until {deadline}", self.held.len());
+        }
+        self.wait_for_work(deadline).await;
+        self.stop_all(StopLevel::Ask, WhyStopped::Shutdown);
+        self.wait_for_work(later(clock.now(), KILL_WAIT)).await;
+    }
+
+    /// Keeps the lease and writes ends until nothing is at work, or a deadline.
+    async fn wait_for_work(&mut self, deadline: Timestamp) {
+        let clock = Arc::clone(&self.parts.clock);
+        while 0 < self.at_work && clock.now() < deadline {
+            let now = clock.now();
+            let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
+            let kept = self.keeper.tick(now, clock.boot(), &held).await;
+            let wake_at = kept.map_or_else(|error| self.keeper.retry_at(now, &error), |upkeep| upkeep.wake_at);
+            if let Err(error) = self.write_reports(now).await {
+                warn!(%error, "ends of runs could not be written yet");
+            }
+            tokio::select! {
+                biased;
+                Some(ended) = self.ends.1.recv() => self.take_end(ended),
+                () = clock.sleep_until(wake_at.min(deadline)) => {}
+            }
+        }
+        self.write_reports(clock.now()).await.ok();
+    }
+}
+
+/// Plans, until it is told to stop.
+async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
+    let Parts { store, clock, ids, settings, nudges, .. } = parts;
+    let poll = settings.poll.duration();
+    let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node);
+    let mut housekeeping = Housekeeping::new(store, settings);
+    let mut watch = ClockWatch::default();
+    loop {
+        let now = clock.now();
+        watch.observe(now, clock.boot());
+        let planned = if watch.is_held(clock.boot()) { Ok(None) } else { planner.tick(now).await.map(Some) };
+        let wake_at = match planned {
+            Ok(Some(planned)) => {
+                if planned.wrote {
+                    nudges.runs_changed();
+                }
+                if planned.is_planner
+                    && let Err(error) = housekeeping.tick(now).await
+                {
+                    error!(%error, "tidying up failed");
+                }
+                planned.wake_at
+            }
+            Ok(None) => later(now, poll),
+            Err(error) => {
+                error!(%error, cause = ?std::error::Error::source(&error), "planning failed, next try in {RETRY_AFTER:#}");
+                later(now, RETRY_AFTER)
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = nudges.plan.notified() => planner.schedules_changed(),
+            () = clock.sleep_until(wake_at) => {}
+        }
+    }
+}
+
+/// What people call a run: its schedule and the time that it answers.
+fn label(started: &StartedRun) -> String {
+    let run = &started.run;
+    let name = started.schedule.as_ref().and_then(|schedule| schedule.name.clone());
+    format!("{} of {}", name.unwrap_or_else(|| run.terms.work.agent().to_owned()), run.scheduled_at)
+}
+
+fn tell_end(label: &str, report: &AttemptReport, state: &RunState) {
+    let said = report.report.error.as_ref().map(|error| &error.message).or(report.report.summary.as_ref());
+    // What the work says of itself stays on its line.
+    let said = said.map(|said| format!(": {}", said.escape_debug())).unwrap_or_default();
+    match state {
+        RunState::Planned { due_at, .. } => {
+            warn!(run.id = %report.run, "{label} has {}, next try at {due_at}{said}", report.event.name());
+        }
+        state => info!(run.id = %report.run, "{label} has {}{said}", state.name()),
+    }
+}
+
+/// What happened to a run whose work has ended; nothing, if it is not this node's to say.
+fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<RunEvent> {
+    match (ending, why) {
+        (_, Some(WhyStopped::Lost)) => None,
+        (Ending::Succeeded, _) => Some(RunEvent::Succeeded),
+        (Ending::Failed { .. } | Ending::Stopped, Some(WhyStopped::Cancelled)) => Some(RunEvent::Cancelled),
+        // It had begun, and how far it came nobody knows.
+        (Ending::Stopped, _) => Some(RunEvent::OwnerLost { at: now }),
+        (Ending::Failed { code, is_retryable, retry_after }, _) => {
+            Some(RunEvent::Failed { at: now, code: *code, is_retryable: *is_retryable, retry_after: *retry_after })
+        }
+    }
+}
+
+fn assignment(started: &StartedRun, now: Timestamp) -> Assignment {
+    let run = &started.run;
+    let Work::Agent { agent, prompt, inputs } = &run.terms.work;
+    let context = RunContext {
+        run_id: run.id,
+        execution_id: run.id,
+        idempotency_key: idempotency_key(run),
+        attempt: run.state.tally().attempt,
+        epoch: run.epoch(),
+        scheduled_at: run.scheduled_at,
+        scheduled_time: run.scheduled_at.as_millisecond(),
+        execution_time: now.as_millisecond(),
+        schedule_id: run.schedule,
+        schedule_name: started.schedule.as_ref().and_then(|schedule| schedule.name.clone()),
+        agent_id: agent.clone(),
+        project_id: run.terms.project.clone(),
+        session_id: None,
+        prompt: prompt.clone(),
+        inputs: inputs.clone(),
+        manual: run.key.is_manual(),
+    };
+    Assignment { context, timeout: run.terms.timeout }
+}
+
+fn no_runner() -> Finish {
+    failed("agent_missing", "this node has no runner for the agent")
+}
+
+fn panicked() -> Finish {
+    failed("runner_failed", "the runner failed; this is a bug in Punctual")
+}
+
+fn failed(code: &str, message: &str) -> Finish {
+    let error = Some(ReportedError { code: code.to_owned(), message: message.to_owned() });
+    let ending = Ending::Failed { code: FailureCode::Error, is_retryable: true, retry_after: None };
+    Finish { ending, report: Report { error, ..Report::default() } }
+}

@@ -1,0 +1,260 @@
+//! The planner: every slot is answered ahead of its time.
+//!
+//! In: schedules whose time to be planned has come. Out: [`PlanWrite`]s. The decisions are `core/plan`'s; correctness is the
+//! store's, which refuses a write that is based on an old reading. The planner's lease only says who runs the loop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::plan::{Planning, plan};
+use punctual_core::schedule::{CompileError, EndReason, Schedule, ScheduleState, Trigger};
+use punctual_core::time::Timetable;
+use punctual_core::{NodeId, ScheduleId};
+use punctual_store::{PlanTask, PlanWrite, Result, ScheduleChange, Store, Written};
+use tracing::{error, info, warn};
+
+use crate::ids::Ids;
+use crate::recovery::{Recovered, Recovering};
+use crate::replan::{self, PlanBase};
+use crate::settings::Settings;
+
+/// The most schedules that one tick plans.
+pub const PAGE_MAX: usize = 200;
+
+/// How often the plans are compared with what they should be.
+const RECONCILE_EVERY: SignedDuration = SignedDuration::from_secs(60);
+
+/// Every schedule is compared once in so many rounds: a day.
+const RECONCILE_ROUNDS: u64 = 1_440;
+
+/// How long a schedule rests that cannot be compiled: its zone or calendar is missing.
+const BROKEN_REST: SignedDuration = SignedDuration::from_mins(10);
+
+/// How long planning rests when somebody else was faster.
+const CONFLICT_REST: SignedDuration = SignedDuration::from_millis(20);
+
+/// The most compiled schedules that are kept.
+const TIMETABLES_MAX: usize = 50_000;
+
+/// Plans, as long as its node has the planner's lease.
+pub struct Planner {
+    store: Arc<dyn Store>,
+    ids: Arc<dyn Ids>,
+    settings: Arc<Settings>,
+    node: NodeId,
+    timetables: BTreeMap<ScheduleId, (u64, Arc<Timetable>)>,
+    recovering: Recovering,
+    reconciled_at: Option<Timestamp>,
+    reconciled_to: Option<ScheduleId>,
+    next_midnight: Option<Timestamp>,
+    /// Schedules whose last write was a conflict: they are planned with a look at every run that stands.
+    careful: BTreeSet<ScheduleId>,
+}
+
+/// What a look at the schedules brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planned {
+    /// Whether this node plans.
+    pub is_planner: bool,
+    /// Whether plans were written, so that there may be something to claim.
+    pub wrote: bool,
+    /// When to look again, unless something changes before.
+    pub wake_at: Timestamp,
+}
+
+/// What was decided for one schedule.
+enum Decided {
+    /// This is to be written.
+    Write(Box<PlanWrite>),
+    /// An outage is made up for; its runs have to find their places among those of other schedules.
+    Recovered(Box<Recovered>),
+}
+
+impl Planner {
+    /// A planner for a node.
+    pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>, settings: Arc<Settings>, node: NodeId) -> Planner {
+        let recovering = Recovering::new(settings.max_recovery_catch_ups);
+        Planner {
+            store,
+            ids,
+            settings,
+            node,
+            timetables: BTreeMap::new(),
+            recovering,
+            reconciled_at: None,
+            reconciled_to: None,
+            next_midnight: None,
+            careful: BTreeSet::new(),
+        }
+    }
+
+    /// Does what is to be done now, within bounds, and says when to look again.
+    pub async fn tick(&mut self, now: Timestamp) -> Result<Planned> {
+        let lease = self.store.take_planner(&self.settings.sign(self.node, now)).await?;
+        if !lease.is_held {
+            let wake_at = self.poll_at(now).min(later(lease.until, SignedDuration::from_secs(2)));
+            return Ok(Planned { is_planner: false, wrote: false, wake_at });
+        }
+        if let Some(outage) = lease.outage {
+            warn!(from = %outage.from, until = %outage.until, "nobody planned for a while: catching up");
+            self.recovering = Recovering::new(self.settings.max_recovery_catch_ups);
+        }
+        self.begin_days(now).await?;
+        let tasks = self.store.to_plan(now, self.settings.zones.version(), PAGE_MAX).await?;
+        let is_full = tasks.len() == PAGE_MAX;
+        let (mut writes, mut recovered) = (vec![], vec![]);
+        for task in tasks {
+            match self.decide(task, now).await? {
+                Some(Decided::Write(write)) => writes.push(*write),
+                Some(Decided::Recovered(it)) => recovered.push(*it),
+                None => {}
+            }
+        }
+        writes.extend(self.recovering.writes(recovered, now));
+        let wrote = !writes.is_empty();
+        let ids: Vec<ScheduleId> = writes.iter().map(PlanWrite::schedule).collect();
+        let written = self.store.plan(now, writes).await?;
+        self.careful =
+            ids.iter().zip(&written).filter(|(_, it)| **it == Written::Conflict).map(|(id, _)| *id).collect();
+        if !self.careful.is_empty() {
+            return Ok(Planned { is_planner: true, wrote, wake_at: later(now, CONFLICT_REST) });
+        }
+        if is_full {
+            return Ok(Planned { is_planner: true, wrote, wake_at: now });
+        }
+        self.reconcile(now).await?;
+        let mut wake_at = self.poll_at(now);
+        if let Some(plan_at) = self.store.next_plan_at().await? {
+            // What was just planned may be due for planning again at once, but never without end.
+            let earliest = if wrote { now } else { later(now, SignedDuration::from_millis(1)) };
+            wake_at = wake_at.min(plan_at.max(earliest));
+        }
+        let wake_at = self.next_midnight.map_or(wake_at, |midnight| wake_at.min(midnight.max(now)));
+        Ok(Planned { is_planner: true, wrote, wake_at })
+    }
+
+    /// What one schedule needs.
+    async fn decide(&mut self, task: PlanTask, now: Timestamp) -> Result<Option<Decided>> {
+        let schedule = Arc::clone(&task.record.schedule);
+        let timetable = match self.timetable(&schedule) {
+            Ok(timetable) => timetable,
+            Err(problem) => {
+                error!(schedule.id = %schedule.id, %problem, "schedule {} cannot be planned", schedule.id);
+                let rests = PlanBase::new(&task.record, &self.settings).rests_until(later(now, BROKEN_REST));
+                return Ok(Some(Decided::Write(Box::new(rests))));
+            }
+        };
+        let zone_data = self.settings.zones.version();
+        if task.record.outage.is_some() {
+            let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
+            let recovered = Recovered::new(&subject, &timetable, &self.settings, &*self.ids, now);
+            return Ok(recovered.map(|it| Decided::Recovered(Box::new(it))));
+        }
+        if task.record.zone_data != zone_data || self.careful.contains(&schedule.id) {
+            let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
+            info!(schedule.id = %schedule.id, "planning schedule {} again with zone data {zone_data}", schedule.id);
+            let cursor = schedule.cursor.clone();
+            let write = replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now);
+            return Ok(Some(Decided::Write(Box::new(write))));
+        }
+        let planning = Planning { schedule: &schedule, timetable: &timetable, waiting: task.waiting };
+        let planned = plan(&planning, &schedule.cursor, now);
+        let ended = end_of(&schedule, &task, planned.is_over);
+        let base = PlanBase::new(&task.record, &self.settings);
+        let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
+        if let Some(reason) = ended {
+            info!(schedule.id = %schedule.id, ?reason, "schedule {} is over", schedule.id);
+            let ended = Schedule { state: ScheduleState::Ended(reason), ..(*schedule).clone() };
+            write.change = ScheduleChange::Put(Box::new(ended));
+        }
+        Ok(Some(Decided::Write(Box::new(write))))
+    }
+
+    /// Notes each day that has begun in a zone, once.
+    async fn begin_days(&mut self, now: Timestamp) -> Result<()> {
+        if self.next_midnight.is_some_and(|midnight| now < midnight) {
+            return Ok(());
+        }
+        let mut next: Option<Timestamp> = None;
+        for zone_day in self.store.zone_days().await? {
+            // A zone that this zone data does not know is its schedules' problem, and told there.
+            let Ok(zone) = self.settings.zones.get(&zone_day.zone) else { continue };
+            let today = zone.day_of(now);
+            if zone_day.begun.is_none_or(|begun| begun < today) && self.store.begin_day(now, zone.name(), today).await?
+            {
+                info!(zone = zone.name(), "the day {today} has begun in {}", zone.name());
+            }
+            let ends_at = zone.day_end(today);
+            next = Some(next.map_or(ends_at, |next| next.min(ends_at)));
+        }
+        // A schedule with a new zone is noticed within the hour, and planned at once all the same.
+        self.next_midnight = Some(next.unwrap_or(Timestamp::MAX).min(later(now, SignedDuration::from_hours(1))));
+        Ok(())
+    }
+
+    /// Compares a few plans with what they should be, so that each is looked at once a day.
+    async fn reconcile(&mut self, now: Timestamp) -> Result<()> {
+        if self.reconciled_at.is_some_and(|at| now < later(at, RECONCILE_EVERY) && at <= now) {
+            return Ok(());
+        }
+        self.reconciled_at = Some(now);
+        let count = self.store.count_schedules().await?.div_ceil(RECONCILE_ROUNDS).max(1) as usize;
+        let page = self.store.schedules(self.reconciled_to, count).await?;
+        self.reconciled_to = if page.len() < count { None } else { page.last().map(|schedule| schedule.id) };
+        for schedule in page {
+            let Some(subject) = self.store.subject(schedule.id, now).await? else { continue };
+            let Ok(timetable) = self.timetable(&subject.task.record.schedule) else { continue };
+            if subject.task.record.outage.is_some() || subject.task.record.plan_at.is_some_and(|at| at <= now) {
+                continue;
+            }
+            let cursor = subject.task.record.schedule.cursor.clone();
+            let write = replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now);
+            let plan = write.plan.as_ref();
+            let differs = plan.is_some_and(|plan| !(plan.withdrawn.is_empty() && plan.moved.is_empty()));
+            if differs {
+                warn!(schedule.id = %schedule.id, "the plan of schedule {} was not what it should be", schedule.id);
+                self.store.plan(now, vec![write]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_at(&self, now: Timestamp) -> Timestamp {
+        later(now, self.settings.poll.duration())
+    }
+
+    fn timetable(&mut self, schedule: &Schedule) -> Result<Arc<Timetable>, CompileError> {
+        if let Some((version, timetable)) = self.timetables.get(&schedule.id)
+            && *version == schedule.version
+        {
+            return Ok(Arc::clone(timetable));
+        }
+        let timetable = Arc::new(schedule.timetable(&self.settings.zones, &self.settings.calendars)?);
+        if TIMETABLES_MAX <= self.timetables.len() {
+            self.timetables.pop_first();
+        }
+        self.timetables.insert(schedule.id, (schedule.version, Arc::clone(&timetable)));
+        Ok(timetable)
+    }
+
+    /// A schedule has been written: its zone may be new.
+    pub fn schedules_changed(&mut self) {
+        self.next_midnight = None;
+    }
+}
+
+/// Why a schedule is over, if it is: time brings nothing more, or all its runs have started, and none of them lives.
+fn end_of(schedule: &Schedule, task: &PlanTask, is_over: bool) -> Option<EndReason> {
+    if task.live != 0 || !schedule.is_active() || matches!(schedule.trigger, Trigger::OnEvent(_)) {
+        return None;
+    }
+    if schedule.bounds.max_runs().is_some_and(|max| max <= schedule.runs_started) {
+        return Some(EndReason::MaxRuns);
+    }
+    is_over.then_some(EndReason::Done)
+}
+
+pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}

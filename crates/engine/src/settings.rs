@@ -1,0 +1,65 @@
+//! Settings of a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual_core::plan::Limits;
+use punctual_core::time::{Calendar, Zones};
+use punctual_core::{Elapsed, NodeId};
+use punctual_store::Sign;
+
+/// What a node is built with, besides its store.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What people call the node.
+    pub name: String,
+    /// How long its lease lasts. It is renewed three times in that time.
+    pub lease: Elapsed,
+    /// The net under the timers: no loop rests longer without a look.
+    pub poll: Elapsed,
+    /// How many runs it carries out at once.
+    pub places: usize,
+    /// How many runs may be at work, by what they share.
+    pub limits: Arc<Limits>,
+    /// The agents that it has.
+    pub agents: Arc<BTreeSet<String>>,
+    /// The zone data.
+    pub zones: Arc<Zones>,
+    /// The calendars.
+    pub calendars: BTreeMap<String, Calendar>,
+    /// How long a stopping node waits for what is at work.
+    pub drain: Elapsed,
+    /// How long final runs are kept.
+    pub runs_kept: Elapsed,
+    /// How long the journal is kept.
+    pub journal_kept: Elapsed,
+    /// The most runs that are made up for at once after an outage; the rest follow a second apart.
+    pub max_recovery_catch_ups: usize,
+}
+
+impl Settings {
+    /// The defaults, for a node with these agents.
+    pub fn new(name: impl Into<String>, agents: BTreeSet<String>, zones: Zones) -> Settings {
+        const DAY: u32 = 86_400;
+        Settings {
+            name: name.into(),
+            lease: Elapsed::from_seconds(30),
+            poll: Elapsed::from_seconds(5),
+            places: 8,
+            limits: Arc::default(),
+            agents: Arc::new(agents),
+            zones: Arc::new(zones),
+            calendars: BTreeMap::new(),
+            drain: Elapsed::from_seconds(30),
+            runs_kept: Elapsed::from_seconds(2 * DAY),
+            journal_kept: Elapsed::from_seconds(90 * DAY),
+            max_recovery_catch_ups: 1_000,
+        }
+    }
+
+    /// What a node says of itself at an instant.
+    pub fn sign(&self, node: NodeId, now: Timestamp) -> Sign {
+        Sign { node, name: self.name.clone(), now, lease: self.lease, agents: Arc::clone(&self.agents) }
+    }
+}

@@ -1,0 +1,228 @@
+//! The door of the store: every call goes through it, is counted, and can be made to fail.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use punctual_core::journal::Entry;
+use punctual_core::run::Run;
+use punctual_core::schedule::Schedule;
+use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_store::memory::MemoryStore;
+use punctual_store::{
+    AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
+    NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter, RunWritten,
+    Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
+};
+
+/// A store in memory behind a door.
+#[derive(Debug, Default)]
+pub(crate) struct Door {
+    store: Arc<MemoryStore>,
+    calls: AtomicUsize,
+    fault: Mutex<Option<(When, Fault)>>,
+}
+
+/// How a call goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It never reaches the store.
+    Refused,
+    /// It is carried out, and nobody hears of it.
+    ReplyLost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// At this call, counted from 1.
+    Call(usize),
+    /// At every call of this name.
+    Named(&'static str),
+}
+
+impl Door {
+    pub(crate) fn new(store: Arc<MemoryStore>) -> Door {
+        Door { store, ..Door::default() }
+    }
+
+    /// How many calls came through.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Makes one call go wrong: the `number`-th from now on.
+    pub(crate) fn break_call(&self, number: usize, fault: Fault) {
+        *self.fault.lock().unwrap() = Some((When::Call(self.calls() + number), fault));
+    }
+
+    /// Makes every call of a name go wrong, until [`Door::repair`].
+    pub(crate) fn break_all(&self, name: &'static str, fault: Fault) {
+        *self.fault.lock().unwrap() = Some((When::Named(name), fault));
+    }
+
+    pub(crate) fn repair(&self) {
+        *self.fault.lock().unwrap() = None;
+    }
+
+    async fn pass<T>(&self, name: &'static str, call: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let fault = *self.fault.lock().unwrap();
+        let is_hit = |when| when == When::Call(number) || when == When::Named(name);
+        let broken = || StoreError::Database { doing: name, source: "the test wants it so".into() };
+        match fault.filter(|(when, _)| is_hit(*when)) {
+            None => call.await,
+            Some((_, Fault::Refused)) => Err(broken()),
+            Some((_, Fault::ReplyLost)) => {
+                call.await?;
+                Err(broken())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Schedules for Door {
+    async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
+        self.pass("schedule", self.store.schedule(id)).await
+    }
+
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
+        self.pass("schedules", self.store.schedules(after, limit)).await
+    }
+
+    async fn count_schedules(&self) -> Result<u64> {
+        self.pass("count_schedules", self.store.count_schedules()).await
+    }
+}
+
+#[async_trait]
+impl Plan for Door {
+    async fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Result<Vec<PlanTask>> {
+        self.pass("to_plan", self.store.to_plan(now, zone_data, limit)).await
+    }
+
+    async fn next_plan_at(&self) -> Result<Option<Timestamp>> {
+        self.pass("next_plan_at", self.store.next_plan_at()).await
+    }
+
+    async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>> {
+        self.pass("subject", self.store.subject(id, now)).await
+    }
+
+    async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
+        self.pass("plan", self.store.plan(now, writes)).await
+    }
+
+    async fn zone_days(&self) -> Result<Vec<ZoneDay>> {
+        self.pass("zone_days", self.store.zone_days()).await
+    }
+
+    async fn begin_day(&self, now: Timestamp, zone: &str, date: Date) -> Result<bool> {
+        self.pass("begin_day", self.store.begin_day(now, zone, date)).await
+    }
+}
+
+#[async_trait]
+impl Runs for Door {
+    async fn run(&self, id: RunId) -> Result<Option<Run>> {
+        self.pass("run", self.store.run(id)).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
+        self.pass("runs", self.store.runs(filter)).await
+    }
+
+    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
+        self.pass("ask", self.store.ask(now, run)).await
+    }
+
+    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+        self.pass("cancel", self.store.cancel(now, id)).await
+    }
+
+    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
+        self.pass("resume", self.store.resume(now, id)).await
+    }
+}
+
+#[async_trait]
+impl Claims for Door {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        self.pass("claim", self.store.claim(request)).await
+    }
+
+    async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
+        self.pass("settle", self.store.settle(now, settlements)).await
+    }
+
+    async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>> {
+        self.pass("finish", self.store.finish(now, reports)).await
+    }
+}
+
+#[async_trait]
+impl Nodes for Door {
+    fn is_exclusive(&self) -> bool {
+        self.store.is_exclusive()
+    }
+
+    async fn join(&self, sign: &Sign) -> Result<Renewal> {
+        self.pass("join", self.store.join(sign)).await
+    }
+
+    async fn renew(&self, sign: &Sign) -> Result<Renewal> {
+        self.pass("renew", self.store.renew(sign)).await
+    }
+
+    async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {
+        self.pass("leave", self.store.leave(now, node)).await
+    }
+
+    async fn bury(&self, now: Timestamp) -> Result<usize> {
+        self.pass("bury", self.store.bury(now)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>> {
+        self.pass("nodes", self.store.nodes()).await
+    }
+
+    async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
+        self.pass("take_planner", self.store.take_planner(sign)).await
+    }
+
+    async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
+        self.pass("note_outage", self.store.note_outage(now, node, from)).await
+    }
+}
+
+#[async_trait]
+impl Journal for Door {
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>> {
+        self.pass("entries", self.store.entries(after, limit)).await
+    }
+
+    async fn head(&self) -> Result<Head> {
+        self.pass("head", self.store.head()).await
+    }
+
+    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
+        self.pass("forget_runs", self.store.forget_runs(now, before)).await
+    }
+
+    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
+        self.pass("prune", self.store.prune(now, before)).await
+    }
+
+    async fn verify(&self) -> Result<Vec<String>> {
+        self.pass("verify", self.store.verify()).await
+    }
+}
+
+#[async_trait]
+impl History for Door {
+    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
+        self.pass("history", self.store.history(filter)).await
+    }
+}

@@ -115,9 +115,10 @@ impl ClaimRequest {
 pub struct Claimed {
     /// The runs, in the order in which they were taken.
     pub runs: Vec<ClaimedRun>,
-    /// How many runs were answered because their time was over.
+    /// How many answers were given to runs whose time was over; "it may start however late" is one.
     pub swept: usize,
-    /// When the next run becomes ready, or the time of one is over; `None` when only a change can bring something.
+    /// When the next run becomes ready, or the time of one is over; `None` when only a change can bring something. That
+    /// nobody has an agent any more is no time: who comes for another reason finds it.
     pub next_at: Option<Timestamp>,
 }
 
@@ -263,7 +264,7 @@ pub struct ZoneDay {
     pub begun: Option<Date>,
 }
 
-/// Which runs to list.
+/// Which runs to list. The default lists none: say how many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunFilter {
     /// Of this schedule.
@@ -278,7 +279,7 @@ pub struct RunFilter {
     pub limit: usize,
 }
 
-/// Which ended attempts and other answers to list, latest first.
+/// Which ended attempts and other answers to list, latest first. The default lists none: say how many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HistoryFilter {
     /// Of this schedule.

@@ -240,6 +240,21 @@ pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
     assert_eq!(retry.expires_at, None, "what has begun once is never too late any more");
 }
 
+pub fn what_has_been_touched_is_not_withdrawn(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let node = bench.join("a");
+    let runs = bench.plan(schedule, &["08:00:00", "08:10:00"]);
+    let failing = bench.start_one(node);
+    bench.finish(&failing, super::bench::failed(bench.now));
+    let parked = bench.claim_one(node);
+    bench.settle(&parked, Decision::HandBack { due_at: bench.now, parks: true });
+    for run in runs {
+        let mut write = bench.write_for(schedule);
+        write.plan.as_mut().expect("it has a plan").withdrawn = vec![run];
+        assert_eq!(bench.changes_nothing("withdrawing it", |bench| bench.write(write)), Written::Conflict);
+    }
+}
+
 pub fn what_planning_has_to_do_comes_earliest_first(bench: &mut Bench) {
     let ids: Vec<ScheduleId> = ["10:00:00", "08:00:00", "09:00:00"]
         .map(|time| {

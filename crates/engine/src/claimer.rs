@@ -13,7 +13,7 @@ use punctual_core::time::{SlotKey, Zone};
 use punctual_store::{ClaimRequest, Claimed, ClaimedRun, Decision, Result, RunFilter, RunWritten, Settlement, Store};
 use tracing::{info, warn};
 
-use crate::planner::{POLL, later};
+use crate::planner::later;
 use crate::settings::Settings;
 
 /// The most runs that one claim takes.
@@ -48,6 +48,8 @@ pub struct Round {
     pub started: Vec<StartedRun>,
     /// Whether the claim got as many as it asked for, so that there may be more.
     pub may_have_more: bool,
+    /// Whether runs at work were called off for others, so that their nodes have to be told.
+    pub has_replaced: bool,
     /// When to look again, unless something changes before.
     pub wake_at: Timestamp,
 }
@@ -72,15 +74,18 @@ impl Claimer {
         if 0 < swept {
             info!("{swept} runs were answered because their time was over");
         }
-        let wake_at = next_at.map_or(later(now, POLL), |next_at| next_at.max(now).min(later(now, POLL)));
         let may_have_more = 0 < request.limit && runs.len() == request.limit;
+        // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
+        let soon = later(now, jiff::SignedDuration::from_millis(1));
+        let poll_at = later(now, self.settings.poll.duration());
+        let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
         if runs.is_empty() {
-            return Ok(Round { started: vec![], may_have_more, wake_at });
+            return Ok(Round { started: vec![], may_have_more, has_replaced: false, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
             runs.iter().map(|claimed| self.decide(claimed, now)).collect();
         // First the others are called off: if that fails, what was claimed goes back, and nothing has begun.
-        self.replace(&runs, &decisions, now).await?;
+        let has_replaced = self.replace(&runs, &decisions, now).await?;
         let settlements = runs.iter().zip(&decisions).map(|(claimed, (decision, _))| {
             let run = &claimed.run;
             Settlement { run: run.id, epoch: run.epoch(), decision: *decision }
@@ -97,7 +102,7 @@ impl Claimer {
                 None
             }
         });
-        Ok(Round { started: started.collect(), may_have_more, wake_at })
+        Ok(Round { started: started.collect(), may_have_more, has_replaced, wake_at })
     }
 
     fn decide(&self, claimed: &ClaimedRun, now: Timestamp) -> (Decision, Option<ParkReason>) {
@@ -143,12 +148,14 @@ impl Claimer {
     }
 
     /// Calls off the runs that others replace: those before them that are at work, or wait to replace others themselves.
+    /// Whether there were any.
     async fn replace(
         &self,
         runs: &[ClaimedRun],
         decisions: &[(Decision, Option<ParkReason>)],
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        let mut has_replaced = false;
         let replacing = runs.iter().zip(decisions).filter(|(_, (_, park))| *park == Some(ParkReason::Replaces));
         for (claimed, _) in replacing {
             let filter = RunFilter {
@@ -165,9 +172,10 @@ impl Claimer {
             for sibling in siblings.iter().filter(is_replaced) {
                 info!(run.id = %sibling.id, "run {} is replaced by run {}", sibling.id, claimed.run.id);
                 self.store.cancel(now, sibling.id).await?;
+                has_replaced = true;
             }
         }
-        Ok(())
+        Ok(has_replaced)
     }
 
     fn zone(&self, schedule: Option<&Schedule>) -> Zone {

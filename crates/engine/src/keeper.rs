@@ -140,6 +140,11 @@ impl Keeper {
         debug_assert!(sent_at <= renewal.lease_until, "a lease ends after it begins");
     }
 
+    /// Somebody has called runs off: the next tick asks which of the node's own they are.
+    pub fn look_soon(&mut self) {
+        self.renew_at = None;
+    }
+
     /// How hard everything has to be stopped now. On a store that only one server can have, nobody else can begin.
     pub fn fence(&self, boot: Duration) -> StopLevel {
         match self.valid_until {

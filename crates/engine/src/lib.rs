@@ -16,3 +16,4 @@ mod recovery;
 mod replan;
 pub mod runner;
 pub mod settings;
+pub mod spawn;

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent};
+use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent, RunState};
 use punctual_core::schedule::Work;
 use punctual_core::{NodeId, RunId};
 use punctual_store::{AttemptReport, RunWritten, Store, StoreError};
-use tokio::sync::Notify;
-use tokio::task::{JoinError, JoinSet};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -21,9 +21,10 @@ use crate::clock::{Clock, ClockStep, ClockWatch};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
-use crate::planner::{POLL, Planner, later};
+use crate::planner::{Planner, later};
 use crate::runner::{Assignment, Ending, Finish, RunContext, Runner, StopLevel, Stopper, stop_pair};
 use crate::settings::Settings;
+use crate::spawn::Spawn;
 
 /// How long a loop rests after a failure of the store.
 const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
@@ -46,13 +47,17 @@ pub struct Parts {
     pub runners: Arc<BTreeMap<String, Arc<dyn Runner>>>,
     /// Wakes the loops when something has changed.
     pub nudges: Arc<Nudges>,
+    /// Where its loops and its work run.
+    pub spawn: Arc<dyn Spawn>,
 }
 
-/// Wake-ups without data: whoever is woken looks for itself.
+/// What others tell a running node. Wake-ups carry no data: whoever is woken looks for itself.
 #[derive(Debug, Default)]
 pub struct Nudges {
     plan: Notify,
     work: Notify,
+    has_stops: AtomicBool,
+    is_paused: AtomicBool,
 }
 
 impl Nudges {
@@ -62,8 +67,25 @@ impl Nudges {
         self.work.notify_one();
     }
 
-    /// There may be something to claim, or to stop.
+    /// There may be something to claim.
     pub fn runs_changed(&self) {
+        self.work.notify_one();
+    }
+
+    /// A run at work was called off: its node stops it at once, and not only with its next renewal.
+    pub fn run_cancelled(&self) {
+        self.has_stops.store(true, Ordering::Release);
+        self.work.notify_one();
+    }
+
+    /// The node claims nothing more until it is resumed. What is at work goes on, planning too.
+    pub fn pause(&self) {
+        self.is_paused.store(true, Ordering::Release);
+    }
+
+    /// The node claims again.
+    pub fn resume(&self) {
+        self.is_paused.store(false, Ordering::Release);
         self.work.notify_one();
     }
 }
@@ -97,8 +119,8 @@ struct Incarnation {
     claimer: Claimer,
     watch: ClockWatch,
     held: BTreeMap<RunId, HeldRun>,
-    tasks: JoinSet<(RunId, u64, Finish)>,
-    task_of: BTreeMap<tokio::task::Id, (RunId, u64)>,
+    at_work: usize,
+    ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
 }
 
@@ -107,6 +129,39 @@ struct HeldRun {
     epoch: u64,
     stopper: Stopper,
     why: Option<WhyStopped>,
+    label: String,
+}
+
+/// How the work of an attempt ended.
+struct WorkEnd {
+    run: RunId,
+    epoch: u64,
+    finish: Finish,
+}
+
+/// Tells of the end of work however it comes, also when its runner panics.
+struct EndOnDrop {
+    to: mpsc::UnboundedSender<WorkEnd>,
+    run: RunId,
+    epoch: u64,
+    finish: Option<Finish>,
+}
+
+impl EndOnDrop {
+    fn tell(mut self, finish: Finish) {
+        self.finish = Some(finish);
+    }
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        let finish = self.finish.take().unwrap_or_else(|| {
+            error!(run.id = %self.run, "the runner of run {} has failed", self.run);
+            panicked()
+        });
+        // A node that is gone does not ask any more.
+        self.to.send(WorkEnd { run: self.run, epoch: self.epoch, finish }).ok();
+    }
 }
 
 /// Why work is stopped by its own node.
@@ -130,8 +185,8 @@ impl Incarnation {
             node,
             watch: ClockWatch::default(),
             held: BTreeMap::new(),
-            tasks: JoinSet::new(),
-            task_of: BTreeMap::new(),
+            at_work: 0,
+            ends: mpsc::unbounded_channel(),
             reports: vec![],
         }
     }
@@ -141,18 +196,24 @@ impl Incarnation {
         self.keeper.join(clock.now(), clock.boot()).await?;
         info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
         let end_planning = stop.child_token();
-        let planning = tokio::spawn(plan_loop(self.parts.clone(), self.node, end_planning.clone()));
+        let (has_ended, planning) = oneshot::channel();
+        let plan_loop = plan_loop(self.parts.clone(), self.node, end_planning.clone());
+        self.parts.spawn.spawn(Box::pin(async move {
+            plan_loop.await;
+            has_ended.send(()).ok();
+        }));
         let ended = self.work_loop(stop).await;
         if ended.is_ok() {
             self.drain().await;
         }
         self.stop_all(StopLevel::Now, WhyStopped::Lost);
-        while let Some(ended) = self.tasks.join_next_with_id().await {
+        while 0 < self.at_work {
+            let ended = self.next_end().await;
             self.take_end(ended);
         }
         end_planning.cancel();
-        if let Err(error) = planning.await {
-            error!(%error, "the planner has failed");
+        if planning.await.is_err() {
+            error!("the planner has failed");
         }
         if ended.is_ok() {
             self.write_reports(clock.now()).await.ok();
@@ -180,7 +241,7 @@ impl Incarnation {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
-                Some(ended) = self.tasks.join_next_with_id() => self.take_end(ended),
+                Some(ended) = self.ends.1.recv() => self.take_end(ended),
                 () = nudges.work.notified() => {}
                 () = clock.sleep_until(wake_at) => {}
             }
@@ -194,24 +255,31 @@ impl Incarnation {
         if fence != StopLevel::GoOn {
             self.stop_all(fence, WhyStopped::Lost);
         }
+        if self.parts.nudges.has_stops.swap(false, Ordering::AcqRel) {
+            self.keeper.look_soon();
+        }
         let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
         let upkeep = self.keeper.tick(now, boot, &held).await?;
         for (id, level) in upkeep.stop {
             let why = if level == StopLevel::Now { WhyStopped::Lost } else { WhyStopped::Cancelled };
             self.stop_one(id, level, why);
         }
-        while let Some(ended) = self.tasks.try_join_next_with_id() {
+        while let Ok(ended) = self.ends.1.try_recv() {
             self.take_end(ended);
         }
         self.write_reports(now).await?;
         if self.watch.is_held(boot) {
-            return Ok(upkeep.wake_at.min(later(now, POLL)));
+            return Ok(upkeep.wake_at.min(later(now, self.parts.settings.poll.duration())));
         }
-        let free = self.parts.settings.places.saturating_sub(self.held.len());
+        let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
+        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(self.held.len()) };
         let round = self.claimer.tick(now, free).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));
         let has_room = self.held.len() < self.parts.settings.places;
-        if round.may_have_more && has_room {
+        if round.has_replaced {
+            self.keeper.look_soon();
+        }
+        if round.has_replaced || round.may_have_more && has_room {
             return Ok(now);
         }
         Ok(round.wake_at.min(upkeep.wake_at))
@@ -236,30 +304,27 @@ impl Incarnation {
         let (stopper, stop) = stop_pair();
         let assignment = assignment(&started, now);
         let runner = self.parts.runners.get(run.terms.work.agent()).cloned();
-        let task = self.tasks.spawn(async move {
-            let finish = match runner {
+        let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
+        self.parts.spawn.spawn(Box::pin(async move {
+            end.tell(match runner {
                 Some(runner) => runner.run(assignment, stop).await,
                 None => no_runner(),
-            };
-            (id, epoch, finish)
-        });
-        self.task_of.insert(task.id(), (id, epoch));
-        self.held.insert(id, HeldRun { epoch, stopper, why: None });
+            });
+        }));
+        self.at_work += 1;
+        let label = label(&started);
+        info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
+        self.held.insert(id, HeldRun { epoch, stopper, why: None, label });
     }
 
-    /// Takes in that a task has ended: how it ended becomes a report.
-    fn take_end(&mut self, ended: Result<(tokio::task::Id, (RunId, u64, Finish)), JoinError>) {
-        let (id, epoch, finish) = match ended {
-            Ok((task, ended)) => {
-                self.task_of.remove(&task);
-                ended
-            }
-            Err(error) => {
-                let Some((id, epoch)) = self.task_of.remove(&error.id()) else { return };
-                error!(run.id = %id, %error, "the runner of run {id} has failed");
-                (id, epoch, panicked())
-            }
-        };
+    async fn next_end(&mut self) -> WorkEnd {
+        self.ends.1.recv().await.expect("the node itself holds a sender")
+    }
+
+    /// Takes in that work has ended: how it ended becomes a report.
+    fn take_end(&mut self, ended: WorkEnd) {
+        let WorkEnd { run: id, epoch, finish } = ended;
+        self.at_work -= 1;
         let why = self.held.get(&id).and_then(|held| held.why);
         let Some(event) = event_of(&finish.ending, why, self.parts.clock.now()) else {
             self.held.remove(&id);
@@ -275,12 +340,10 @@ impl Incarnation {
         }
         let written = self.parts.store.finish(now, self.reports.clone()).await?;
         for (report, written) in std::mem::take(&mut self.reports).into_iter().zip(written) {
-            self.held.remove(&report.run);
+            let label = self.held.remove(&report.run).map_or_else(|| report.run.to_string(), |held| held.label);
             match written {
-                RunWritten::Done(state) => {
-                    info!(run.id = %report.run, "run {} is {} after {}", report.run, state.name(), report.event.name());
-                }
-                RunWritten::Stale => warn!(run.id = %report.run, "run {} was not this node's any more", report.run),
+                RunWritten::Done(state) => tell_end(&label, &report, &state),
+                RunWritten::Stale => warn!(run.id = %report.run, "{label} was not this node's any more"),
             }
         }
         // A schedule may be over now, or have a place for another run.
@@ -315,7 +378,7 @@ impl Incarnation {
     /// Keeps the lease and writes ends until nothing is at work, or a deadline.
     async fn wait_for_work(&mut self, deadline: Timestamp) {
         let clock = Arc::clone(&self.parts.clock);
-        while !self.tasks.is_empty() && clock.now() < deadline {
+        while 0 < self.at_work && clock.now() < deadline {
             let now = clock.now();
             let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
             let kept = self.keeper.tick(now, clock.boot(), &held).await;
@@ -325,7 +388,7 @@ impl Incarnation {
             }
             tokio::select! {
                 biased;
-                Some(ended) = self.tasks.join_next_with_id() => self.take_end(ended),
+                Some(ended) = self.ends.1.recv() => self.take_end(ended),
                 () = clock.sleep_until(wake_at.min(deadline)) => {}
             }
         }
@@ -336,6 +399,7 @@ impl Incarnation {
 /// Plans, until it is told to stop.
 async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
+    let poll = settings.poll.duration();
     let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node);
     let mut housekeeping = Housekeeping::new(store, settings);
     let mut watch = ClockWatch::default();
@@ -355,7 +419,7 @@ async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
                 }
                 planned.wake_at
             }
-            Ok(None) => later(now, POLL),
+            Ok(None) => later(now, poll),
             Err(error) => {
                 error!(%error, cause = ?std::error::Error::source(&error), "planning failed, next try in {RETRY_AFTER:#}");
                 later(now, RETRY_AFTER)
@@ -367,6 +431,25 @@ async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
             () = nudges.plan.notified() => planner.schedules_changed(),
             () = clock.sleep_until(wake_at) => {}
         }
+    }
+}
+
+/// What people call a run: its schedule and the time that it answers.
+fn label(started: &StartedRun) -> String {
+    let run = &started.run;
+    let name = started.schedule.as_ref().and_then(|schedule| schedule.name.clone());
+    format!("{} of {}", name.unwrap_or_else(|| run.terms.work.agent().to_owned()), run.scheduled_at)
+}
+
+fn tell_end(label: &str, report: &AttemptReport, state: &RunState) {
+    let said = report.report.error.as_ref().map(|error| &error.message).or(report.report.summary.as_ref());
+    // What the work says of itself stays on its line.
+    let said = said.map(|said| format!(": {}", said.escape_debug())).unwrap_or_default();
+    match state {
+        RunState::Planned { due_at, .. } => {
+            warn!(run.id = %report.run, "{label} has {}, next try at {due_at}{said}", report.event.name());
+        }
+        state => info!(run.id = %report.run, "{label} has {}{said}", state.name()),
     }
 }
 

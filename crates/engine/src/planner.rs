@@ -22,9 +22,6 @@ use crate::settings::Settings;
 /// The most schedules that one tick plans.
 pub const PAGE_MAX: usize = 200;
 
-/// The net under the timers: nothing rests longer without a look.
-pub const POLL: SignedDuration = SignedDuration::from_secs(5);
-
 /// How often the plans are compared with what they should be.
 const RECONCILE_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
@@ -96,7 +93,7 @@ impl Planner {
     pub async fn tick(&mut self, now: Timestamp) -> Result<Planned> {
         let lease = self.store.take_planner(&self.settings.sign(self.node, now)).await?;
         if !lease.is_held {
-            let wake_at = later(now, POLL).min(later(lease.until, SignedDuration::from_secs(2)));
+            let wake_at = self.poll_at(now).min(later(lease.until, SignedDuration::from_secs(2)));
             return Ok(Planned { is_planner: false, wrote: false, wake_at });
         }
         if let Some(outage) = lease.outage {
@@ -127,7 +124,7 @@ impl Planner {
             return Ok(Planned { is_planner: true, wrote, wake_at: now });
         }
         self.reconcile(now).await?;
-        let mut wake_at = later(now, POLL);
+        let mut wake_at = self.poll_at(now);
         if let Some(plan_at) = self.store.next_plan_at().await? {
             // What was just planned may be due for planning again at once, but never without end.
             let earliest = if wrote { now } else { later(now, SignedDuration::from_millis(1)) };
@@ -221,6 +218,10 @@ impl Planner {
             }
         }
         Ok(())
+    }
+
+    fn poll_at(&self, now: Timestamp) -> Timestamp {
+        later(now, self.settings.poll.duration())
     }
 
     fn timetable(&mut self, schedule: &Schedule) -> Result<Arc<Timetable>, CompileError> {

@@ -16,6 +16,8 @@ pub struct Settings {
     pub name: String,
     /// How long its lease lasts. It is renewed three times in that time.
     pub lease: Elapsed,
+    /// The net under the timers: no loop rests longer without a look.
+    pub poll: Elapsed,
     /// How many runs it carries out at once.
     pub places: usize,
     /// How many runs may be at work, by what they share.
@@ -43,6 +45,7 @@ impl Settings {
         Settings {
             name: name.into(),
             lease: Elapsed::from_seconds(30),
+            poll: Elapsed::from_seconds(5),
             places: 8,
             limits: Arc::default(),
             agents: Arc::new(agents),

@@ -94,7 +94,7 @@ pub trait Claims: Send + Sync {
     /// Writes what admission decided about claimed runs. One answer each, in order.
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>>;
 
-    /// Writes how attempts ended: succeeded, failed or cancelled; or that they did not end, and the run goes back or
+    /// Writes how attempts ended: succeeded, failed, cancelled or lost to their node; or that they did not end, and the run goes back or
     /// waits. One answer each, in order.
     ///
     /// The same end of the same epoch again gets the same answer and changes nothing; another one is stale, and so is a

@@ -42,5 +42,5 @@ fn an_exclusive_model_keeps_every_invariant_and_the_sample_reaches_everything() 
 #[test]
 fn sqlite_is_like_the_model() {
     let other = || Box::new(SqliteStore::in_memory().expect("a fresh database can be made")) as Box<dyn Store>;
-    compare("sqlite", &Table { model: MemoryStore::exclusive, other }, 10_000);
+    compare("sqlite", &Table { model: MemoryStore::exclusive, other }, 3_000);
 }

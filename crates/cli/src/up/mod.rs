@@ -14,6 +14,7 @@ use punctual_engine::clock::SystemClock;
 use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, Nudges, Parts};
+use punctual_engine::spawn::TokioSpawn;
 use punctual_store::Store;
 use punctual_store::sqlite::SqliteStore;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,7 +29,7 @@ use crate::output::unless_closed;
 ///
 /// Reads agents and schedules from the configuration and keeps everything in the database. SIGTERM or Ctrl-C stops it: it
 /// claims nothing more, waits for what is at work (`drain_seconds`), then ends the rest and hands it back. A second signal does
-/// not wait.
+/// not wait. SIGUSR1 pauses it: nothing more is claimed, what is at work goes on; SIGUSR2 resumes it.
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
     /// The configuration [default: punctual.toml, if there is one]
@@ -67,7 +68,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
-        watch_signals(stop.clone())?;
+        let nudges = Arc::new(Nudges::default());
+        watch_signals(stop.clone(), Arc::clone(&nudges))?;
         let ids = Arc::new(RandomIds);
         let editor = Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings));
         let synced = sync::schedules(&*store, &editor, &config).await?;
@@ -78,7 +80,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             ids,
             settings,
             runners: Arc::new(runners),
-            nudges: Arc::new(Nudges::default()),
+            nudges,
+            spawn: Arc::new(TokioSpawn),
         };
         node::run(parts, stop).await?;
         info!("stopped");
@@ -86,8 +89,11 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     })
 }
 
-/// The first signal stops the node; the second ends the process, and the supervisors end what is at work.
-fn watch_signals(stop: CancellationToken) -> anyhow::Result<()> {
+/// The first signal stops the node; the second ends the process, and the supervisors end what is at work. Two others pause and
+/// resume it.
+fn watch_signals(stop: CancellationToken, nudges: Arc<Nudges>) -> anyhow::Result<()> {
+    let mut pause = signal(SignalKind::user_defined1()).context("watching for SIGUSR1")?;
+    let mut resume = signal(SignalKind::user_defined2()).context("watching for SIGUSR2")?;
     let mut terminate = signal(SignalKind::terminate()).context("watching for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watching for SIGINT")?;
     tokio::spawn(async move {
@@ -96,6 +102,16 @@ fn watch_signals(stop: CancellationToken) -> anyhow::Result<()> {
                 biased;
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                _ = pause.recv() => {
+                    warn!("paused: nothing is claimed until SIGUSR2");
+                    nudges.pause();
+                    continue;
+                }
+                _ = resume.recv() => {
+                    info!("resumed");
+                    nudges.resume();
+                    continue;
+                }
             }
             if stop.is_cancelled() {
                 warn!("a second signal: ending at once");

@@ -5,7 +5,7 @@ use punctual_core::RunId;
 use punctual_core::run::{RunEvent, RunState, WaitFor};
 use serde_json::{Value, json};
 
-use super::bench::{ALL, Bench, at, failed};
+use super::bench::{ALL, Bench, asked_run, at, failed};
 use super::block_on;
 use crate::{Decision, RunWritten};
 
@@ -80,6 +80,21 @@ pub fn what_is_not_due_yet_does_not_hold_up_a_queue(bench: &mut Bench) {
     assert_eq!(claim(bench), []);
     end(bench, asked.id);
     assert_eq!(claim(bench), [runs[0]]);
+}
+
+pub fn in_a_queue_the_earliest_goes_first_whatever_the_priority(bench: &mut Bench) {
+    let schedule = bench.add(queue());
+    let runs = bench.plan(schedule, &["08:00:00"]);
+    // Urgent, so that its lane comes first; but the queue is the schedule's.
+    let mut urgent = bench.schedule(schedule);
+    urgent.policy.priority = punctual_core::schedule::Priority::new(10).expect("it is in range");
+    let id = RunId(bench.id());
+    let asked = asked_run(id, punctual_core::time::SlotKey::manual(id), &urgent, at("08:10:00"));
+    assert!(block_on(bench.store.ask(bench.now, asked)).unwrap());
+    bench.join("a");
+    assert_eq!(claim(bench), [runs[0]]);
+    end(bench, runs[0]);
+    assert_eq!(claim(bench), [id]);
 }
 
 pub fn under_allow_all_run_at_once_and_each_knows_that_it_is_not_alone(bench: &mut Bench) {

@@ -127,6 +127,20 @@ pub fn a_later_write_of_a_batch_sees_the_earlier_ones(bench: &mut Bench) {
     assert_eq!(bench.schedule(schedule.id).cursor.at, at("10:00:00"));
 }
 
+pub fn an_edit_reaches_what_was_planned_just_before_in_the_same_batch(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let (mut planned, runs) = bench.plan_write(schedule, &["10:00:00"]);
+    let before = bench.schedule(schedule);
+    planned.plan.as_mut().expect("it has a plan").cursor = before.cursor.clone();
+    let mut after = before.clone();
+    (after.version, after.project) = (2, Some("p".to_owned()));
+    let plan = Some(plan_entry(&after));
+    let edited = PlanWrite { plan, ..change_of(&before, ScheduleChange::Put(Box::new(after))) };
+    assert_eq!(bench.writes(vec![planned, edited]), [Written::Done, Written::Done]);
+    let run = bench.run(runs[0]);
+    assert_eq!((run.version, run.terms.project.as_deref()), (2, Some("p")));
+}
+
 pub fn a_plan_is_one_transaction_with_its_entries(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let [early, late] = bench.plan(schedule, &["10:00:00", "11:00:00"])[..] else { panic!("two runs") };

@@ -27,6 +27,10 @@ const PARKED: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND state = 'pla
 const FOLLOWING: &str = "SELECT * FROM runs WHERE follows = ?1 AND state = 'planned'";
 const ONE: &str = "SELECT * FROM runs WHERE id = ?1";
 
+/// All of them, to see how they are carried out.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[AT_WORK, FIRST, OPEN, PARKED, FOLLOWING, ONE];
+
 impl Session {
     /// Looks again at every run whose turn may have come, or gone, with what was written.
     pub(super) fn refresh_blocked(&mut self) -> Done<()> {

@@ -71,13 +71,22 @@ impl Lock {
 
     /// The last entry that an earlier server has noted, if that can be read.
     pub(super) fn noted_head(&self) -> Option<Head> {
-        let mut text = [0; 38];
-        self.file.read_exact_at(&mut text, HEAD_OFFSET).ok()?;
-        let text = std::str::from_utf8(&text).ok()?.strip_prefix("head ")?;
-        let (seq, checksum) = text.trim_end().split_once(' ')?;
-        let number = |digits: &str| u64::from_str_radix(digits, 16).ok();
-        Some(Head { seq: number(seq)?, checksum: number(checksum)? })
+        read_noted(&self.file)
     }
+}
+
+/// The last entry that a server has noted beside its database, also while it runs.
+pub(super) fn noted_beside(path: &Path) -> Option<Head> {
+    read_noted(&File::open(beside(path, ".lock")).ok()?)
+}
+
+fn read_noted(file: &File) -> Option<Head> {
+    let mut text = [0; 38];
+    file.read_exact_at(&mut text, HEAD_OFFSET).ok()?;
+    let text = std::str::from_utf8(&text).ok()?.strip_prefix("head ")?;
+    let (seq, checksum) = text.trim_end().split_once(' ')?;
+    let number = |digits: &str| u64::from_str_radix(digits, 16).ok();
+    Some(Head { seq: number(seq)?, checksum: number(checksum)? })
 }
 
 /// Who has the lock, and since when, as far as the file tells.

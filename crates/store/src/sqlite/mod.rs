@@ -21,6 +21,8 @@ mod migrate;
 mod nodes;
 mod open;
 mod plan;
+#[cfg(test)]
+mod query_plans;
 mod queue;
 mod readers;
 mod rows;
@@ -51,9 +53,10 @@ use crate::error::{Result, StoreError};
 /// Dropping it carries out what has been asked for, and lets go of the file. Times are kept in microseconds; a finer one
 /// is refused.
 pub struct SqliteStore {
-    // The order matters: the writer ends before the file's lock is let go, and before a scratch folder is removed.
-    writer: Option<Writer>,
+    // The order matters: the last connection to be closed is the writer's, which empties the write-ahead log; then its
+    // lock is let go, and a scratch folder removed.
     readers: Readers,
+    writer: Option<Writer>,
     path: PathBuf,
     _scratch: Option<Scratch>,
 }

@@ -18,13 +18,14 @@ use super::session::Session;
 use super::writer::Writer;
 use super::{Scratch, SqliteStore};
 use crate::error::{Result, StoreError};
+use crate::requests::Head;
 
 /// The first release of SQLite in which a write-ahead log that is reset while another connection checkpoints cannot damage
 /// the file.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 
 /// How long a statement waits for another process that holds a lock: only a checkpoint or a recovery does, and not for long.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pages that the writer keeps in memory, in KiB.
 const WRITER_CACHE_KIB: i64 = 64 * 1024;
@@ -167,16 +168,21 @@ fn create(path: &Path) -> Done<()> {
 
 /// What an earlier server saw committed must be there.
 fn check_noted(session: &Session, lock: &Lock) -> Done<()> {
-    let Some(noted) = lock.noted_head() else { return Ok(()) };
-    if noted.seq <= session.head.seq {
-        return Ok(());
+    match lock.noted_head().and_then(|noted| lost(session.head, noted)) {
+        None => Ok(()),
+        Some(what) => Err(Fault::damaged(what)),
     }
-    let found = session.head.seq;
-    Err(Fault::damaged(format!(
-        "its journal ends with entry {found}, but entry {} had been committed: the write-ahead log is damaged, or was \
-         left behind when the file was copied",
-        noted.seq
-    )))
+}
+
+/// What is lost if the journal ends with `head`, while `noted` had been committed.
+pub(super) fn lost(head: Head, noted: Head) -> Option<String> {
+    (head.seq < noted.seq).then(|| {
+        format!(
+            "the journal ends with entry {}, but entry {} had been committed: the write-ahead log is damaged, or was \
+             left behind when the file was copied",
+            head.seq, noted.seq
+        )
+    })
 }
 
 /// File systems on which locks or shared memory do not do what SQLite needs.

@@ -243,9 +243,7 @@ impl Session {
     /// Writes how many runs use which terms, and lets go of those that none uses.
     pub(super) fn count_uses(&mut self) -> Done<()> {
         for (number, change) in std::mem::take(&mut self.derived.uses) {
-            if change == 0 {
-                continue;
-            }
+            // Also where nothing changes: terms may be new and have lost their only run in the same command.
             let sql = "UPDATE terms SET uses = uses + ?2 WHERE id = ?1 RETURNING uses";
             let uses: i64 = self.connection.prepare_cached(sql)?.query_row([number, change], |row| row.get(0))?;
             if uses == 0 {

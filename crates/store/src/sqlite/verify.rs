@@ -19,13 +19,15 @@ use super::fault::{Done, Fault, Severity};
 use super::gates::{Kind, Shared, gates_of};
 use super::journal::{Chain, EntryRow, read_days};
 use super::lanes::read_lane;
-use super::open::connect_to_read;
+use super::lock::noted_beside;
+use super::open::{connect_to_read, lost};
 use super::readers::{in_one_state, read_error};
 use super::rows::{RunRow, TermsRead, queues, read_schedules};
 use super::session::read_head;
 use super::values::{At, Id, count};
 use crate::compare::differences;
 use crate::error::{Result, StoreError};
+use crate::requests::Head;
 
 impl SqliteStore {
     pub(super) async fn verify_all(&self) -> Result<Vec<String>> {
@@ -46,7 +48,9 @@ impl SqliteStore {
 /// Everything that is wrong with a database, in words.
 pub(super) fn verify(path: &Path) -> Done<Vec<String>> {
     let mut found = vec![];
-    let read = connect_to_read(path).and_then(|connection| in_one_state(&connection, |it| look(it, &mut found)));
+    // Noted before the state is chosen that is read: a server may go on meanwhile.
+    let noted = noted_beside(path);
+    let read = connect_to_read(path).and_then(|connection| in_one_state(&connection, |it| look(it, noted, &mut found)));
     match read {
         Ok(()) => Ok(found),
         // What cannot be read is wrong, too.
@@ -62,8 +66,10 @@ fn is_io(fault: &Fault) -> bool {
     matches!(fault, Fault::Sql(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure))
 }
 
-fn look(connection: &Connection, found: &mut Vec<String>) -> Done<()> {
+fn look(connection: &Connection, noted: Option<Head>, found: &mut Vec<String>) -> Done<()> {
     check_pages(connection, found)?;
+    let (head, _) = read_head(connection)?;
+    found.extend(noted.and_then(|noted| lost(head, noted)));
     if !found.is_empty() {
         return Ok(());
     }

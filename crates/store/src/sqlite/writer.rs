@@ -17,6 +17,7 @@ use tracing::{error, warn};
 
 use super::fault::{Done, Fault, Severity};
 use super::lock::Lock;
+use super::open::BUSY_TIMEOUT;
 use super::queue::{Next, Queue};
 use super::session::Session;
 use crate::error::{Result, StoreError};
@@ -139,7 +140,7 @@ impl Writer {
         let work = move || {
             // However the thread ends, nobody is left waiting for it.
             let abandons = Abandons(Arc::clone(&theirs));
-            Writing { session, wal, lock, failed: None, commits: 0, is_dirty: false, is_wal_large: false }.run(&theirs);
+            Writing::new(session, wal, lock).run(&theirs);
             drop(abandons);
         };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(work)?;
@@ -193,9 +194,16 @@ struct Writing {
     /// Whether something was written since the write-ahead log was last emptied.
     is_dirty: bool,
     is_wal_large: bool,
+    /// Whether a command found no space.
+    is_full: bool,
 }
 
 impl Writing {
+    fn new(session: Session, wal: PathBuf, lock: Arc<Lock>) -> Writing {
+        let (failed, commits) = (None, 0);
+        Writing { session, wal, lock, failed, commits, is_dirty: false, is_wal_large: false, is_full: false }
+    }
+
     fn run(mut self, queue: &Queue<Box<dyn Command>>) {
         loop {
             match queue.next(self.is_dirty.then_some(IDLE_AFTER)) {
@@ -217,6 +225,10 @@ impl Writing {
         group.into_iter().for_each(|command: Box<dyn Command>| command.answer());
         if done.is_ok() {
             self.after_commit();
+        }
+        if std::mem::take(&mut self.is_full) {
+            // The log may have the very space that is missing.
+            self.empty_wal();
         }
     }
 
@@ -272,6 +284,7 @@ impl Writing {
                 failure
             }
         };
+        self.is_full |= matches!(failure, Failure::DiskFull);
         let is_lost = self.session.connection.is_autocommit();
         if failure.is_fatal() || is_lost {
             return Err(failure);
@@ -288,6 +301,7 @@ impl Writing {
 
     /// Rolls the transaction back. After a failure of the disk, nothing is written any more.
     fn give_up(&mut self, failure: &Failure) {
+        self.is_full |= matches!(failure, Failure::DiskFull);
         if failure.is_fatal() && self.failed.is_none() {
             error!("the database failed, nothing more is written: {}", failure.error("writing"));
             self.failed = Some(failure.clone());
@@ -328,11 +342,16 @@ impl Writing {
         if self.failed.is_some() {
             return;
         }
-        let emptied = self.session.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let connection = &self.session.connection;
+        // Whoever reads is not waited for: writing must go on, and the next time may work.
+        let emptied = connection
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+            .and(connection.busy_timeout(BUSY_TIMEOUT));
         let Err(error) = emptied else { return };
         let failure = Failure::of(&Fault::Sql(error));
         match failure {
-            // Nothing is lost: it is all in the log, and the next time may work.
+            // Nothing is lost: it is all in the log.
             Failure::DiskFull | Failure::Other { .. } => {}
             Failure::Broken | Failure::Damaged(_) => self.give_up(&failure),
         }
@@ -342,4 +361,91 @@ impl Writing {
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("of no known kind")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::sqlite::SqliteStore;
+
+    fn block_on<F: Future>(future: F) -> F::Output {
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime can be made").block_on(future)
+    }
+
+    fn insert(session: &mut Session, zone: &str) -> Done<()> {
+        session.connection.execute("INSERT INTO days VALUES (?1, '2026-01-01')", [zone])?;
+        Ok(())
+    }
+
+    fn days(store: &SqliteStore) -> i64 {
+        let sql = "SELECT count(*) FROM days";
+        block_on(store.read("counting", move |it| Ok(it.query_row(sql, [], |row| row.get(0))?))).expect("it reads")
+    }
+
+    #[test]
+    fn a_panic_is_the_commands_own_and_the_writer_goes_on() {
+        let store = SqliteStore::in_memory().expect("a database can be made");
+        let now = Timestamp::UNIX_EPOCH;
+        let panics = store.write("panicking", now, |session| -> Done<()> {
+            insert(session, "half")?;
+            panic!("this is a test");
+        });
+        let error = block_on(panics).expect_err("it panics");
+        let source = std::error::Error::source(&error).expect("it says why").to_string();
+        assert!(source.contains("this is a test"), "{source}");
+        assert_eq!(days(&store), 0, "half of a command is nothing");
+        block_on(store.write("inserting", now, |session| insert(session, "whole"))).expect("the writer lives");
+        assert_eq!(days(&store), 1);
+    }
+
+    #[test]
+    fn a_command_that_fails_is_rolled_back_alone() {
+        let store = SqliteStore::in_memory().expect("a database can be made");
+        let now = Timestamp::UNIX_EPOCH;
+        let mut first = Box::pin(store.write("inserting", now, |session| insert(session, "a")));
+        let mut second = Box::pin(store.write("inserting", now, |session| {
+            insert(session, "b")?;
+            insert(session, "b")
+        }));
+        // Both are in the queue before anybody waits, so that they may share a commit with the third.
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut context).is_pending() && second.as_mut().poll(&mut context).is_pending());
+        block_on(store.write("inserting", now, |session| insert(session, "c"))).expect("it is right");
+        block_on(first).expect("it is right");
+        block_on(second).expect_err("the same day twice");
+        assert_eq!(days(&store), 2);
+    }
+
+    #[test]
+    fn when_the_writer_has_ended_callers_are_told() {
+        let store = SqliteStore::in_memory().expect("a database can be made");
+        let writer = store.writer.as_ref().expect("it writes");
+        writer.queue.abandon();
+        let late = store.write("inserting", Timestamp::UNIX_EPOCH, |session| insert(session, "a"));
+        let error = block_on(late).expect_err("nobody is there");
+        assert!(matches!(error, StoreError::Database { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_read_that_never_ends_is_cut_off() {
+        let store = SqliteStore::in_memory().expect("a database can be made");
+        let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+        let read =
+            store.read("counting for ever", move |it| Ok(it.query_row(endless, [], |row| row.get::<_, i64>(0))?));
+        let error = block_on(read).expect_err("it is cut off");
+        assert!(matches!(error, StoreError::Database { .. }), "{error}");
+        assert_eq!(days(&store), 0, "the reader reads on");
+    }
+
+    #[test]
+    fn a_time_finer_than_a_microsecond_is_refused_and_not_changed() {
+        let store = SqliteStore::in_memory().expect("a database can be made");
+        let fine = Timestamp::from_nanosecond(1).expect("it is a time");
+        let write = store.write("writing", fine, move |session| {
+            session.append(fine, &punctual_core::journal::Body::RunsForgotten { before: fine })
+        });
+        assert!(block_on(write).is_err());
+    }
 }

@@ -167,7 +167,8 @@ fn differences(model: &str, other: &str) -> String {
     while let (Some(a), Some(b)) = (models.peek(), others.peek())
         && a == b
     {
-        (models.next(), others.next());
+        models.next();
+        others.next();
         count += 1;
     }
     let few = |lines: &mut dyn Iterator<Item = &str>| lines.take(12).collect::<Vec<_>>().join("\n    ");

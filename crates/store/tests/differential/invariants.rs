@@ -10,7 +10,7 @@ use punctual_core::schedule::Overlap;
 use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::memory::State;
 
-use super::names::{node_id, time};
+use super::names::{node_id, run_id, time};
 use super::play::{Answer, limits};
 use super::step::{Op, Step};
 
@@ -38,6 +38,7 @@ impl Checks {
         self.check_entries(step, entries)?;
         self.check_fold(entries, state)?;
         self.check_answer(step, answer, entries)?;
+        self.check_authority(step, answer)?;
         self.check_runs(&state.world)?;
         if let (Op::Claim { node, caps, limit, agents }, Answer::Claimed(claimed)) = (&step.op, answer) {
             let ids: Vec<RunId> = claimed.runs.iter().map(|claimed| claimed.run.id).collect();
@@ -114,6 +115,25 @@ impl Checks {
             _ => matches!(step.op, Op::Read(_) | Op::Renew(_)),
         };
         ensure(!is_refused || entries.is_empty(), || format!("{answer:?}, but entries were written: {entries:?}"))
+    }
+
+    /// Who writes about a run names its epoch, and holds it, or repeats what it has said.
+    fn check_authority(&self, step: &Step, answer: &Answer) -> Checked {
+        let named: Vec<(u32, u64)> = match &step.op {
+            Op::Settle(settled) => settled.iter().map(|it| (it.run, it.epoch)).collect(),
+            Op::Finish(finished) => finished.iter().map(|it| (it.run, it.epoch)).collect(),
+            _ => return Ok(()),
+        };
+        let Answer::Runs(written) = answer else { return Err(format!("{answer:?} is no answer")) };
+        ensure(named.len() == written.len(), || "not each write has its answer".to_owned())?;
+        for ((run, epoch), _) in named.iter().zip(written).filter(|(_, it)| **it != punctual_store::RunWritten::Stale) {
+            let run = self.before.runs.get(&run_id(*run)).ok_or("a run that is not there was written")?;
+            let is_held = !matches!(run.state, RunState::Planned { .. } | RunState::Finished { .. });
+            let has_said = run.last_end.is_some_and(|end| end.epoch == *epoch);
+            let may = has_said || is_held && run.epoch() == *epoch;
+            ensure(may, || format!("run {} was written under epoch {epoch}, while {:?}", run.id, run.state))?;
+        }
+        Ok(())
     }
 
     /// What holds of each run, and between it and what it was before.

@@ -9,12 +9,15 @@ use punctual_core::run::{FailureCode, Report, Run, RunEvent};
 use punctual_core::{Elapsed, NodeId, RunId};
 use punctual_engine::claimer::Claimer;
 use punctual_engine::keeper::Keeper;
-use punctual_engine::planner::{POLL, Planner};
+use punctual_engine::planner::Planner;
 use punctual_engine::runner::StopLevel;
 use punctual_engine::settings::Settings;
 use punctual_store::{AttemptReport, Result, RunWritten, Store};
 
 use super::now_or_never;
+
+/// The net under the timers, as the settings have it.
+const POLL: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
 
 /// How the work of an agent goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

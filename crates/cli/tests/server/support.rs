@@ -1,5 +1,4 @@
 //! A real server in a folder of its own: started, looked at, stopped, killed.
-#![expect(dead_code, reason = "each test file uses its own part of it")]
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -113,15 +112,15 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// Asks it to stop.
-    pub(crate) fn terminate(&self) {
-        let status = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 
     /// Asks it to stop, and waits until it has.
     pub(crate) fn stop(mut self) -> ExitStatus {
-        self.terminate();
+        self.signal("TERM");
         self.wait()
     }
 

@@ -1,9 +1,7 @@
 //! The real binary: it runs, records, stops cleanly, and says what is wrong.
 
-mod support;
-
+use crate::support::{Place, is_alive, rest};
 use serde_json::Value;
-use support::{Place, is_alive, rest};
 
 const AGENT: &str = r#"
 echo "$PUNCTUAL_RUN_ID $PUNCTUAL_RUN_ATTEMPT" >> effects
@@ -81,6 +79,25 @@ fn what_does_not_end_in_time_is_ended_and_handed_back() {
     let Value::Array(runs) = place.json(&["plan", "--json"]) else { panic!() };
     assert_eq!(runs[0]["state"], "planned", "it can be tried again at once");
     place.verify();
+}
+
+#[test]
+fn a_paused_node_claims_nothing_until_it_is_resumed() {
+    let config = agent("quick")
+        + "[[schedules]]\nname = \"often\"\nagent = \"quick\"\nevery = \"1s\"\noverlap = \"allow\"\nmax_delay = \"none\"\n";
+    let place = place("paused", &config);
+    let server = place.up();
+    place.until("it works", |place| !place.effects().is_empty());
+    server.signal("USR1");
+    place.until("it is paused", |place| place.read("log").contains("paused"));
+    crate::support::rest_for(300);
+    let before = place.effects().len();
+    crate::support::rest_for(2_500);
+    assert_eq!(place.effects().len(), before);
+    server.signal("USR2");
+    place.until("it makes up for it", |place| before + 2 <= place.effects().len());
+    assert!(server.stop().success());
+    assert!(place.history().iter().all(|item| item["result"] == "succeeded"), "nothing was lost by the pause");
 }
 
 #[test]

@@ -1,0 +1,238 @@
+//! Clients: people and programs that create, change, pause, resume, delete, trigger and cancel.
+//!
+//! A request is served by one process and dies with it. Only an answer that says yes is held against the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use punctual_core::plan::expires_at;
+use punctual_core::run::{Run, RunState, Terms};
+use punctual_core::schedule::{Pause, PauseKind, Schedule, ScheduleState, Trigger};
+use punctual_core::time::{Every, SlotKey};
+use punctual_core::{RunId, ScheduleId};
+use punctual_engine::edit::EditError;
+use punctual_engine::ids::Ids;
+
+use crate::cluster::Process;
+use crate::random::Random;
+use crate::schedules;
+use crate::setup::ZONES;
+use crate::sim::Sim;
+
+/// No more schedules than these live at once.
+const SCHEDULES_MAX: usize = 14;
+
+/// Asks for things until it is over.
+pub(crate) async fn clients(sim: Arc<Sim>) {
+    let mut random = Random::new(sim.seed, "clients");
+    let ends_at = sim.timeline.boot() + sim.setup.lasts;
+    let first = random.between(2, 8);
+    let mut asked = 0;
+    while sim.timeline.boot() < ends_at {
+        let wait = if asked < first { Duration::from_secs(60) } else { Duration::from_secs(3 * 3_600) };
+        sim.wait(random.stretch(Duration::from_millis(500), wait)).await;
+        asked += 1;
+        let awake = sim.cluster().awake();
+        if awake.is_empty() || sim.cluster().is_clock_wrong {
+            continue;
+        }
+        let group = *random.pick(&awake);
+        let Some(process) = sim.cluster().processes.get(&group).cloned() else { continue };
+        let what = choose(&sim, &mut random);
+        let client = Client { sim: Arc::clone(&sim), process, random: random.clone() };
+        random.next();
+        sim.timeline.spawn(group, Box::pin(client.ask(what)));
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Request {
+    Create,
+    EditTiming(ScheduleId),
+    EditPolicy(ScheduleId),
+    EditZone(ScheduleId),
+    Pause(ScheduleId, PauseKind),
+    Resume(ScheduleId),
+    Delete(ScheduleId),
+    Trigger(ScheduleId),
+    Event(ScheduleId),
+    Cancel(RunId),
+}
+
+fn choose(sim: &Sim, random: &mut Random) -> Request {
+    let (schedules, paused, events, runs) = sim.store.look(|state| {
+        let schedules = &state.world.schedules;
+        let all: Vec<ScheduleId> = schedules.keys().copied().collect();
+        let of = |is: &dyn Fn(&Schedule) -> bool| -> Vec<ScheduleId> {
+            schedules.values().filter(|it| is(&it.schedule)).map(|it| it.schedule.id).collect()
+        };
+        let runs = state.world.runs.values().filter(|run| !run.state.is_final()).map(|run| run.id);
+        let runs: Vec<RunId> = runs.collect();
+        let paused = of(&|it| matches!(it.state, ScheduleState::Paused(_)));
+        (all, paused, of(&|it| matches!(it.trigger, Trigger::OnEvent(_))), runs)
+    });
+    if schedules.is_empty() || schedules.len() < SCHEDULES_MAX && random.chance(20) {
+        return Request::Create;
+    }
+    let id = *random.pick(&schedules);
+    if !runs.is_empty() && random.chance(15) {
+        return Request::Cancel(*random.pick(&runs));
+    }
+    if !paused.is_empty() && random.chance(25) {
+        return Request::Resume(*random.pick(&paused));
+    }
+    if !events.is_empty() && random.chance(25) {
+        return Request::Event(*random.pick(&events));
+    }
+    random.weighted(&[
+        (10, Request::EditTiming(id)),
+        (10, Request::EditPolicy(id)),
+        (5, Request::EditZone(id)),
+        (6, Request::Pause(id, PauseKind::Paused)),
+        (6, Request::Pause(id, PauseKind::Disabled)),
+        (2, Request::Resume(id)),
+        (if SCHEDULES_MAX / 2 < schedules.len() { 8 } else { 2 }, Request::Delete(id)),
+        (8, Request::Trigger(id)),
+    ])
+}
+
+struct Client {
+    sim: Arc<Sim>,
+    process: Process,
+    random: Random,
+}
+
+impl Client {
+    async fn ask(mut self, what: Request) {
+        self.sim.tell(format_args!("client asks slot {} for {what:?}", self.process.slot));
+        match self.answer(what).await {
+            Ok(()) => self.process.nudges.schedules_changed(),
+            Err(error) => self.sim.tell(format_args!("client is refused: {error}")),
+        }
+    }
+
+    async fn answer(&mut self, what: Request) -> Result<(), EditError> {
+        let now = self.sim.timeline.now();
+        let editor = Arc::clone(&self.process.editor);
+        let zones = Arc::clone(&self.process.settings.zones);
+        let random = &mut self.random;
+        let written = match what {
+            Request::Create => editor.create(schedules::schedule(random, &zones, now), now).await?,
+            Request::EditTiming(id) => {
+                let mut stream = random.clone();
+                let (trigger, is_fast) = schedules::trigger(&mut stream, &zones, "UTC", now);
+                if is_fast {
+                    return Ok(());
+                }
+                editor.edit(id, None, now, move |it| Schedule { trigger: trigger.clone(), ..it.clone() }).await?
+            }
+            Request::EditPolicy(id) => {
+                let policy = schedules::policy(random);
+                editor.edit(id, None, now, move |it| Schedule { policy: policy.clone(), ..it.clone() }).await?
+            }
+            Request::EditZone(id) => {
+                let zone = random.pick(&ZONES).to_string();
+                let own = zones.get(&zone).expect("the zone data has it");
+                let change = move |it: &Schedule| {
+                    let trigger = match &it.trigger {
+                        Trigger::Every(every) => {
+                            Trigger::Every(Every::anchored(every.interval(), &own, now).expect("it was long enough"))
+                        }
+                        other => other.clone(),
+                    };
+                    Schedule { zone: zone.clone(), trigger, ..it.clone() }
+                };
+                editor.edit(id, None, now, change).await?
+            }
+            Request::Pause(id, kind) => {
+                let pause = Pause { kind, at: now, source: "client".to_owned(), reason: None };
+                editor.pause(id, pause, now).await?
+            }
+            Request::Resume(id) => editor.resume(id, now).await?,
+            Request::Delete(id) => {
+                self.sim.ledger().acks.asks_to_delete(id);
+                editor.delete(id, now).await?;
+                let ledger = &mut *self.sim.ledger();
+                self.sim.check(ledger.acks.deleted(id, &ledger.world));
+                return Ok(());
+            }
+            Request::Trigger(id) => {
+                let run = editor.trigger(id, now).await?;
+                return self.asked(run);
+            }
+            Request::Event(id) => return self.event(id, now).await,
+            Request::Cancel(run) => {
+                let said = editor.cancel(run, now).await?;
+                let ledger = &mut *self.sim.ledger();
+                // Between the answer and this look nothing may have happened yet, or the run may be over.
+                let is_over = ledger.world.runs.get(&run).is_none_or(|run| run.state.is_final());
+                if !is_over || said == punctual_store::Cancellation::Done {
+                    self.sim.check(ledger.acks.cancelled(run, said, &ledger.world));
+                }
+                return Ok(());
+            }
+        };
+        let ledger = &mut *self.sim.ledger();
+        self.sim.check(ledger.acks.written(written.id, written.version, &ledger.world));
+        Ok(())
+    }
+
+    fn asked(&self, run: RunId) -> Result<(), EditError> {
+        let ledger = &mut *self.sim.ledger();
+        let exists = ledger.lives.has(run);
+        self.sim.check(ledger.acks.asked(run, exists));
+        Ok(())
+    }
+
+    /// An event comes, now and then twice.
+    async fn event(&mut self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
+        let schedule = self.process.store.schedule(id).await?.ok_or(EditError::NotFound(id))?;
+        let Trigger::OnEvent(on) = &schedule.trigger else { return Ok(()) };
+        if !schedule.is_active() {
+            return Ok(());
+        }
+        let zone = self.process.settings.zones.get(&schedule.zone).expect("the zone data has it");
+        let key = SlotKey::event(&self.random.below(1_000_000).to_string());
+        let due_at = now.checked_add(on.delay().duration()).unwrap_or(now);
+        for _ in 0..self.random.between(1, 2) {
+            let run = RunId(self.sim.ids.next(now));
+            let asked = Run {
+                id: run,
+                schedule: Some(id),
+                version: schedule.version,
+                key: key.clone(),
+                scheduled_at: now,
+                due_at,
+                expires_at: expires_at(schedule.policy.max_delay, &zone, &key, now, due_at),
+                follows: None,
+                terms: Arc::new(Terms::of(&schedule)),
+                state: RunState::planned(due_at, 0),
+                started_at: None,
+                ended_at: None,
+                has_started: false,
+                is_parked: false,
+                is_cancelling: false,
+                last_end: None,
+            };
+            if self.process.store.ask(now, asked).await? {
+                self.asked(run)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Pauses everything, so that what is left can come to its end.
+pub(crate) async fn pause_all(sim: &Arc<Sim>, process: &Process) -> Result<(), EditError> {
+    let now = sim.timeline.now();
+    let ids: Vec<ScheduleId> = sim.store.look(|state| state.world.schedules.keys().copied().collect());
+    for id in ids {
+        let pause = Pause { kind: PauseKind::Paused, at: now, source: "the end".to_owned(), reason: None };
+        match process.editor.pause(id, pause, now).await {
+            Ok(_) | Err(EditError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

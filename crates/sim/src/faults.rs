@@ -1,0 +1,225 @@
+//! Faults: which there are, when they strike, and how often each has struck.
+
+use std::time::Duration;
+
+use crate::random::Random;
+use crate::timeline::Group;
+
+/// Everything that can go wrong. A class that never struck over a sample of seeds was never tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The process dies before its call reaches the store.
+    CrashBefore,
+    /// The process dies after its call has been carried out.
+    CrashAfter,
+    /// The call is carried out, and its answer gets lost.
+    ReplyLost,
+    /// The call fails and has no effect.
+    Transient,
+    /// Nothing can be written for a while.
+    DiskFull,
+    /// One call takes its time on the way to the store.
+    SlowBefore,
+    /// One answer takes its time on the way back.
+    SlowAfter,
+    /// A process cannot reach the store for a while.
+    Cut,
+    /// A process dies where it stands.
+    Kill,
+    /// A process freezes, and goes on when its lease is long over or not.
+    Freeze,
+    /// A process is asked to stop, and drains.
+    Stop,
+    /// Every process is down for a while.
+    Outage,
+    /// The clock is set forwards, by less than a day.
+    ClockForwards,
+    /// The clock is set backwards.
+    ClockBackwards,
+    /// The clock is set forwards so far that it is doubted.
+    ClockHeld,
+    /// Every process is replaced by one with other zone data.
+    ZoneData,
+    /// A run kills the process that it runs in.
+    Poison,
+}
+
+impl Fault {
+    /// Every class.
+    pub const ALL: [Fault; 17] = [
+        Fault::CrashBefore,
+        Fault::CrashAfter,
+        Fault::ReplyLost,
+        Fault::Transient,
+        Fault::DiskFull,
+        Fault::SlowBefore,
+        Fault::SlowAfter,
+        Fault::Cut,
+        Fault::Kill,
+        Fault::Freeze,
+        Fault::Stop,
+        Fault::Outage,
+        Fault::ClockForwards,
+        Fault::ClockBackwards,
+        Fault::ClockHeld,
+        Fault::ZoneData,
+        Fault::Poison,
+    ];
+}
+
+/// How often each class has struck.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FaultCounts([u64; Fault::ALL.len()]);
+
+impl FaultCounts {
+    pub(crate) fn add(&mut self, fault: Fault) {
+        self.0[fault as usize] += 1;
+    }
+
+    /// How often this class.
+    pub fn of(&self, fault: Fault) -> u64 {
+        self.0[fault as usize]
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// These and others.
+    pub fn merge(&mut self, other: &FaultCounts) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+}
+
+/// Decides what happens to calls of the store.
+pub(crate) struct StoreFaults {
+    random: Random,
+    is_on: bool,
+    /// Calls until the next fault, weighted by how much they change.
+    left: u64,
+    rarity: u64,
+    lease: Duration,
+    disk_full_until: Duration,
+    cuts: Vec<(Group, Duration)>,
+    pub(crate) counts: FaultCounts,
+}
+
+/// What happens to one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallFate {
+    /// It is carried out, with these delays before and behind.
+    Works(Duration, Duration),
+    /// The same, and the answer gets lost.
+    ReplyLost(Duration),
+    /// It fails without an effect after a while.
+    Fails(Duration),
+    DiskFull,
+    CrashBefore,
+    CrashAfter,
+}
+
+/// How much a call means to the history: what changes a run is hit more often than what looks around.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    Read,
+    /// Writes at most a little of its own.
+    Upkeep,
+    Write,
+}
+
+impl StoreFaults {
+    pub(crate) fn new(seed: u64, lease: Duration) -> StoreFaults {
+        let mut random = Random::new(seed, "store faults");
+        let rarity = *random.pick(&[300, 800, 2_000]);
+        StoreFaults {
+            left: random.below(rarity),
+            random,
+            is_on: true,
+            rarity,
+            lease,
+            disk_full_until: Duration::ZERO,
+            cuts: vec![],
+            counts: FaultCounts::default(),
+        }
+    }
+
+    /// From now on everything works.
+    pub(crate) fn end(&mut self) {
+        self.is_on = false;
+        self.disk_full_until = Duration::ZERO;
+        self.cuts.clear();
+    }
+
+    pub(crate) fn fill_disk(&mut self, until: Duration) {
+        self.counts.add(Fault::DiskFull);
+        self.disk_full_until = until;
+    }
+
+    pub(crate) fn cut(&mut self, group: Group, until: Duration) {
+        self.counts.add(Fault::Cut);
+        self.cuts.push((group, until));
+    }
+
+    /// What happens to a call that a process makes now.
+    pub(crate) fn fate(&mut self, group: Group, kind: CallKind, boot: Duration) -> CallFate {
+        let latency = match self.random.below(100) {
+            0..70 => Duration::ZERO,
+            _ => Duration::from_micros(self.random.between(100, 20_000)),
+        };
+        if !self.is_on {
+            return CallFate::Works(latency, Duration::ZERO);
+        }
+        if self.cuts.iter().any(|(cut, until)| *cut == group && boot < *until) {
+            return CallFate::Fails(self.random.stretch(Duration::from_millis(1), Duration::from_secs(30)));
+        }
+        if boot < self.disk_full_until && kind != CallKind::Read {
+            return CallFate::DiskFull;
+        }
+        let weight = match kind {
+            CallKind::Read | CallKind::Upkeep => 1,
+            CallKind::Write => 10,
+        };
+        if weight <= self.left {
+            self.left -= weight;
+            // Now and then the other half of the way.
+            return if self.random.chance(80) {
+                CallFate::Works(latency, Duration::ZERO)
+            } else {
+                CallFate::Works(Duration::ZERO, latency)
+            };
+        }
+        self.left = self.random.between(1, self.rarity);
+        let fault = self.random.weighted(&[
+            (3, Fault::CrashBefore),
+            (3, Fault::CrashAfter),
+            (4, Fault::ReplyLost),
+            (3, Fault::Transient),
+            (2, Fault::SlowBefore),
+            (2, Fault::SlowAfter),
+        ]);
+        self.counts.add(fault);
+        let long = self.random.stretch(Duration::from_secs(1), self.lease * 2);
+        match fault {
+            Fault::CrashBefore => CallFate::CrashBefore,
+            Fault::CrashAfter => CallFate::CrashAfter,
+            Fault::ReplyLost => CallFate::ReplyLost(latency),
+            Fault::SlowBefore => CallFate::Works(long, Duration::ZERO),
+            Fault::SlowAfter => CallFate::Works(Duration::ZERO, long),
+            _ => CallFate::Fails(latency),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_its_place() {
+        for (index, fault) in Fault::ALL.into_iter().enumerate() {
+            assert_eq!(fault as usize, index);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The end: nothing goes wrong any more, so everything has to come right (L1 to L5).
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::journal::World;
+use punctual_core::run::Run;
+use punctual_store::memory::State;
+
+use super::{Check, caps, ensure};
+use crate::setup::Setup;
+
+/// How long things may take once nothing goes wrong: a lease that has to end, a poll, and a little.
+pub(crate) fn bound(setup: &Setup) -> Duration {
+    setup.lease + setup.poll + Duration::from_secs(60)
+}
+
+/// Every run that could be at work is, and every loop does what it is there for.
+pub(crate) fn is_healthy(state: &State, now: Timestamp, setup: &Setup) -> Check {
+    let patience = SignedDuration::try_from(bound(setup)).unwrap_or(SignedDuration::ZERO);
+    let nodes = state.nodes.values().filter(|node| now <= node.lease_until).count();
+    ensure("L5", nodes == setup.slots, || format!("{nodes} of {} nodes keep their lease", setup.slots))?;
+    ensure("L5", state.planner.is_some_and(|planner| now <= planner.until), || "nobody plans".to_owned())?;
+    for record in state.world.schedules.values() {
+        let id = record.schedule.id;
+        ensure("L5", record.outage.is_none(), || format!("schedule {id} never made up for {:?}", record.outage))?;
+        let is_late = record.plan_at.is_some_and(|plan_at| plan_at + patience < now);
+        ensure("L5", !is_late, || format!("schedule {id} was to be planned at {:?}", record.plan_at))?;
+    }
+    for run in state.world.runs.values() {
+        if let Some(owner) = run.owner() {
+            ensure("L3", state.nodes.contains_key(&owner), || format!("run {} has a dead owner", run.id))?;
+        }
+        let is_overdue = run.planned_for().is_some_and(|due_at| due_at + patience < now);
+        ensure("L1", !is_overdue || has_reason(run, state, setup), || {
+            format!("run {} is due since {:?} and nobody takes it: {:?}", run.id, run.planned_for(), run)
+        })?;
+    }
+    Ok(())
+}
+
+/// Why a run that is due waits: for others of its schedule, for a limit, or for a place on a node that has its agent.
+fn has_reason(run: &Run, state: &State, setup: &Setup) -> bool {
+    let world = &state.world;
+    let held: Vec<&Run> = world.runs.values().filter(|run| run.owner().is_some()).collect();
+    let has_place = |id| held.iter().filter(|run| run.owner() == Some(id)).count() < setup.places;
+    let agent = run.terms.work.agent();
+    let is_offered = state.nodes.values().any(|node| node.agents.contains(agent) && has_place(node.id));
+    waits_for_another(run, world) || caps::has_place(run, &held, &setup.limits).is_err() || !is_offered
+}
+
+/// Whether another run of the same schedule is at work, or goes first and can.
+fn waits_for_another(run: &Run, world: &World) -> bool {
+    let siblings = || world.runs.values().filter(|other| other.schedule.is_some() && other.schedule == run.schedule);
+    let is_other = |other: &&Run| other.id != run.id && !other.state.is_final();
+    siblings().filter(is_other).any(|other| other.is_active() || other.planned_for() < run.planned_for())
+        || siblings().filter(is_other).any(|other| run.follows == Some(other.id) && !other.has_started)
+}
+
+/// With everything paused, every run comes to its end.
+pub(crate) fn is_over(state: &State) -> Check {
+    let left: Vec<&Run> = state.world.runs.values().filter(|run| !run.state.is_final()).collect();
+    ensure("L3", left.is_empty(), || format!("{} runs never end, the first is {:?}", left.len(), left[0]))
+}

@@ -1,0 +1,135 @@
+//! The life of a run: attempts (I6), one end (I8), legal steps (I9), growing epochs (I1).
+
+use std::collections::BTreeMap;
+
+use punctual_core::RunId;
+use punctual_core::journal::{Body, Entry, World};
+use punctual_core::run::{AfterLoss, Outcome, Run, RunEvent, RunState};
+
+use super::{Check, ensure, events};
+
+/// What is counted of each run, from the journal alone.
+#[derive(Debug, Default)]
+pub(crate) struct Lives {
+    lives: BTreeMap<RunId, Life>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Life {
+    claims: u32,
+    handed_back: u32,
+    losses: u32,
+    epoch: u64,
+    is_over: bool,
+}
+
+impl Lives {
+    /// How many runs there have been.
+    pub(crate) fn len(&self) -> usize {
+        self.lives.len()
+    }
+
+    /// Whether there has been such a run.
+    pub(crate) fn has(&self, run: RunId) -> bool {
+        self.lives.contains_key(&run)
+    }
+
+    /// Takes in an entry; `before` and `after` are the world around it.
+    pub(crate) fn take(&mut self, entry: &Entry, before: &BTreeMap<RunId, Run>, after: &World) -> Check {
+        match &entry.body {
+            Body::Planned(plan) => {
+                for run in &plan.runs {
+                    self.begin(run.id)?;
+                }
+                for run in &plan.withdrawn {
+                    let life = self.lives.get(run).copied().unwrap_or_default();
+                    ensure("I9", life.claims == life.handed_back && !life.is_over, || {
+                        format!("run {run} was withdrawn after it had been taken")
+                    })?;
+                }
+            }
+            Body::RunAsked(run) => self.begin(run.id)?,
+            _ => {}
+        }
+        for (id, event) in events(entry) {
+            let (Some(before), Some(after)) = (before.get(&id), after.runs.get(&id)) else {
+                return ensure("I9", false, || format!("{} happened to run {id}, which is not there", event.name()));
+            };
+            self.step(before, &event, after)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, id: RunId) -> Check {
+        ensure("I10", self.lives.insert(id, Life::default()).is_none(), || format!("run {id} began twice"))
+    }
+
+    fn step(&mut self, before: &Run, event: &RunEvent, after: &Run) -> Check {
+        let id = after.id;
+        let life = self.lives.entry(id).or_default();
+        ensure("I8", !life.is_over, || format!("run {id} was {} after its end", event.name()))?;
+        ensure("I9", is_legal(&before.state, event, &after.state), || {
+            format!("run {id} was {} and {}, and is {}", before.state.name(), event.name(), after.state.name())
+        })?;
+        match event {
+            RunEvent::Claimed { .. } => {
+                life.claims += 1;
+                ensure("I1", life.epoch < after.epoch(), || {
+                    format!("run {id} was claimed under epoch {} after {}", after.epoch(), life.epoch)
+                })?;
+                life.epoch = after.epoch();
+            }
+            RunEvent::HandedBack { .. } => life.handed_back += 1,
+            RunEvent::OwnerLost { .. } if matches!(before.state, RunState::Running { .. }) => life.losses += 1,
+            _ => {}
+        }
+        ensure("I1", after.epoch() == life.epoch, || {
+            format!("run {id} has epoch {} and was last claimed under {}", after.epoch(), life.epoch)
+        })?;
+        // Nothing waits here, so that every claim is a try.
+        let attempt = after.state.tally().attempt;
+        ensure("I6", attempt == life.claims - life.handed_back, || {
+            let Life { claims, handed_back, .. } = life;
+            format!(
+                "run {id} says attempt {attempt}; it was claimed {claims} times and handed back {handed_back} times"
+            )
+        })?;
+        let max = after.terms.retry.max_attempts.get();
+        ensure("I6", attempt <= max, || format!("run {id} is at attempt {attempt} of {max}"))?;
+        if matches!(event, RunEvent::Failed { is_retryable: true, .. } | RunEvent::OwnerLost { .. }) {
+            let holds = before.terms.after_loss == AfterLoss::Hold && matches!(event, RunEvent::OwnerLost { .. });
+            let is_held = holds && matches!(before.state, RunState::Running { .. });
+            let goes_on = attempt < max && !is_held && !before.is_cancelling;
+            ensure("I6", goes_on != after.state.is_final(), || {
+                format!("run {id} was {} at attempt {attempt} of {max}, and is {}", event.name(), after.state.name())
+            })?;
+        }
+        life.is_over = after.state.is_final();
+        ensure("I8", after.ended_at.is_some() == life.is_over, || format!("run {id} and the time of its end differ"))
+    }
+}
+
+/// The published table of steps.
+fn is_legal(before: &RunState, event: &RunEvent, after: &RunState) -> bool {
+    use {RunEvent as E, RunState as S};
+    let ends = |expected: Outcome| matches!(after, S::Finished { outcome, .. } if *outcome == expected);
+    let goes_back = matches!(after, S::Planned { .. });
+    match (before, event) {
+        (S::Planned { due_at, .. }, E::Claimed { owner, at }) => {
+            due_at <= at && matches!(after, S::Claimed { owner: now, .. } if now == owner)
+        }
+        (S::Planned { .. } | S::Claimed { .. }, E::Skipped(reason)) => ends(Outcome::Skipped(*reason)),
+        (S::Planned { .. }, E::Kept) => before == after,
+        (S::Claimed { owner, .. }, E::Started) => matches!(after, S::Running { owner: now, .. } if now == owner),
+        (S::Claimed { .. }, E::HandedBack { .. }) => goes_back,
+        (S::Claimed { .. }, E::OwnerLost { .. }) => goes_back || matches!(after, S::Finished { .. }),
+        (S::Running { .. }, E::Succeeded) => ends(Outcome::Succeeded),
+        (S::Running { .. }, E::Failed { code, is_retryable, .. }) => {
+            ends(Outcome::Failed(*code)) || *is_retryable && (goes_back || ends(Outcome::Cancelled))
+        }
+        (S::Running { .. }, E::OwnerLost { .. }) => goes_back || matches!(after, S::Finished { .. }),
+        (S::Running { .. }, E::CancelAsked) => before == after,
+        (S::Planned { .. } | S::Claimed { .. } | S::Running { .. }, E::Cancelled) => ends(Outcome::Cancelled),
+        _ => false,
+    }
+}

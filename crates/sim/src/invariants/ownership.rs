@@ -1,0 +1,136 @@
+//! Who may write about a run (I1, I2), and how long a node may believe that it does (I3).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use punctual_core::journal::{Body, Entry, World};
+use punctual_core::run::Run;
+use punctual_core::{NodeId, RunId};
+use punctual_store::memory::{MemoryStore, Planner, State};
+use punctual_store::{PlannerLease, RunWritten, Sign};
+
+use super::{Check, ensure};
+use crate::ledger::Moment;
+use crate::timeline::Group;
+
+/// The incarnations of nodes, as the world outside the store knows them.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
+    known: BTreeMap<NodeId, Incarnation>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Incarnation {
+    group: Group,
+    /// Until when, by the boot clock, its node may believe that its runs are its own.
+    valid_until: Duration,
+    has_left: bool,
+}
+
+impl Nodes {
+    pub(crate) fn knows(&mut self, node: NodeId, group: Group) {
+        self.known.insert(node, Incarnation { group, valid_until: Duration::ZERO, has_left: false });
+    }
+
+    /// A renewal that was sent so that it lasts until an instant has been answered.
+    pub(crate) fn renewed(&mut self, node: NodeId, valid_until: Duration) {
+        if let Some(incarnation) = self.known.get_mut(&node) {
+            incarnation.valid_until = incarnation.valid_until.max(valid_until);
+        }
+    }
+
+    pub(crate) fn leaves(&mut self, node: NodeId) {
+        if let Some(incarnation) = self.known.get_mut(&node) {
+            incarnation.has_left = true;
+        }
+    }
+
+    /// A process is gone, and every incarnation in it.
+    pub(crate) fn died(&mut self, group: Group) {
+        for incarnation in self.known.values_mut().filter(|it| it.group == group) {
+            incarnation.has_left = true;
+        }
+    }
+
+    /// Until when a process may believe that its runs are its own.
+    pub(crate) fn valid_until(&self, group: Group) -> Duration {
+        let own = self.known.values().filter(|it| it.group == group);
+        own.map(|it| it.valid_until).max().unwrap_or_default()
+    }
+
+    /// Looks at what an entry does to owners, before it does.
+    pub(crate) fn check(&self, entry: &Entry, before: &World, state: &State, moment: &Moment, shared: bool) -> Check {
+        match &entry.body {
+            Body::RunsClaimed { owner, runs } => {
+                let lease = state.nodes.get(owner).map(|node| node.lease_until);
+                ensure("I1", lease.is_some_and(|until| entry.at <= until), || {
+                    format!("{owner} claimed {} runs at {} with its lease at {lease:?}", runs.len(), entry.at)
+                })?;
+                runs.iter().filter_map(|id| before.runs.get(id)).try_for_each(|run| {
+                    ensure("I1", run.owner().is_none(), || format!("run {} was claimed from its owner", run.id))
+                })
+            }
+            // Nobody is taken for dead who may still believe to be alive.
+            Body::NodeLeft { node, is_lost: true } if shared => {
+                let Some(it) = self.known.get(node) else { return Ok(()) };
+                ensure("I3", it.has_left || it.group == moment.group || it.valid_until <= moment.boot, || {
+                    let left = it.valid_until.saturating_sub(moment.boot);
+                    format!("the node of p{} was buried {left:?} before its lease can have ended", it.group)
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The runs that a write names, as they are before it.
+pub(crate) fn before_write(store: &MemoryStore, named: &[(RunId, u64)]) -> Vec<Option<Run>> {
+    store.look(|state| named.iter().map(|(id, _)| state.world.runs.get(id).cloned()).collect())
+}
+
+/// What names an old epoch, or is answered as stale, has changed nothing.
+pub(crate) fn after_write(
+    store: &MemoryStore,
+    named: &[(RunId, u64)],
+    before: &[Option<Run>],
+    answers: &[RunWritten],
+) -> Check {
+    store.look(|state| {
+        ensure("I2", answers.len() == named.len(), || "not every write was answered".to_owned())?;
+        for (index, (id, epoch)) in named.iter().enumerate() {
+            let is_only = named.iter().filter(|(other, _)| other == id).count() == 1;
+            let before = before[index].as_ref();
+            let is_old = before.is_none_or(|run| run.epoch() != *epoch);
+            let is_stale = answers[index] == RunWritten::Stale;
+            if is_only && (is_old || is_stale) {
+                ensure("I2", state.world.runs.get(id) == before, || {
+                    format!("a write under epoch {epoch} changed run {id}, which was {before:?}")
+                })?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Taking the planner's lease: from nobody who has it, and a time without a planner is an outage of every schedule.
+pub(crate) fn planner_taken(before: Option<Planner>, sign: &Sign, lease: &PlannerLease, state: &State) -> Check {
+    let Some(before) = before else { return Ok(()) };
+    let has_ended = before.until < sign.now;
+    if before.node != sign.node && !has_ended && state.nodes.contains_key(&before.node) {
+        return ensure("I13", !lease.is_held, || "two nodes plan at once".to_owned());
+    }
+    if !has_ended {
+        return Ok(());
+    }
+    let outage = lease.outage.filter(|outage| outage.from == before.until && outage.until == sign.now);
+    ensure("I13", lease.is_held && outage.is_some(), || {
+        format!("nobody planned from {} to {}, and that is no outage", before.until, sign.now)
+    })?;
+    let misses = |record: &&punctual_core::journal::ScheduleRecord| {
+        record.outage.is_none_or(|it| before.until < it.from || it.until < sign.now)
+    };
+    let missing = state.world.schedules.values().find(misses);
+    ensure("I13", missing.is_none(), || {
+        format!("schedule {:?} knows nothing of the outage", missing.map(|it| it.schedule.id))
+    })
+}

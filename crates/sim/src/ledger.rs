@@ -1,0 +1,173 @@
+//! The ledgers: what the world outside the store knows, and what it makes of each commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual_core::journal::{Body, Entry, SkipEntry, World};
+use punctual_core::plan::Limits;
+use punctual_core::run::Run;
+use punctual_core::time::Zones;
+use punctual_core::{RunId, ScheduleId};
+use punctual_store::compare::differences;
+use punctual_store::memory::State;
+
+use crate::acks::Acks;
+use crate::invariants::effects::Effects;
+use crate::invariants::life::Lives;
+use crate::invariants::ownership::Nodes;
+use crate::invariants::slots::Slots;
+use crate::invariants::{Check, Violation, caps, ensure, events};
+use crate::setup::Setup;
+use crate::timeline::Group;
+
+/// The whole world is compared with the rows once in so many commits; what a commit touched, every time.
+const COMPARE_EVERY: u64 = 256;
+
+/// Who made a commit, and when.
+#[derive(Debug, Clone)]
+pub(crate) struct Moment {
+    pub(crate) group: Group,
+    pub(crate) zones: Arc<Zones>,
+    pub(crate) boot: Duration,
+}
+
+/// What the world outside the store knows.
+pub(crate) struct Ledger {
+    /// The journal, folded a second time.
+    pub(crate) world: World,
+    pub(crate) lives: Lives,
+    pub(crate) slots: Slots,
+    pub(crate) nodes: Nodes,
+    pub(crate) effects: Effects,
+    pub(crate) acks: Acks,
+    limits: Arc<Limits>,
+    is_shared: bool,
+    commits: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new(setup: &Setup) -> Ledger {
+        Ledger {
+            world: World::default(),
+            lives: Lives::default(),
+            slots: Slots::new(setup.calendars.clone()),
+            nodes: Nodes::default(),
+            effects: Effects::default(),
+            acks: Acks::default(),
+            limits: Arc::clone(&setup.limits),
+            is_shared: !setup.is_exclusive,
+            commits: 0,
+        }
+    }
+
+    /// Takes in what a call has written, if anything.
+    pub(crate) fn observe(&mut self, state: &State, moment: &Moment, tell: impl Fn(fmt::Arguments<'_>)) -> Check {
+        if state.world.seq == self.world.seq {
+            return Ok(());
+        }
+        let written = state.entries.iter().rev().take_while(|entry| self.world.seq < entry.seq).count();
+        let entries = &state.entries[state.entries.len() - written..];
+        let (mut runs, mut schedules) = (BTreeSet::new(), BTreeSet::new());
+        for entry in entries {
+            if !matches!(entry.body, Body::Checkpoint(_)) {
+                tell(format_args!("p{} #{} {}", moment.group, entry.seq, Told(&entry.body)));
+            }
+            self.take(entry, state, moment)?;
+            runs.extend(touched(entry));
+            schedules.extend(entry.body.schedule());
+        }
+        self.commits += 1;
+        self.compare(state, &runs, &schedules)?;
+        if self.commits.is_multiple_of(COMPARE_EVERY) { self.compare_all(state) } else { Ok(()) }
+    }
+
+    fn take(&mut self, entry: &Entry, state: &State, moment: &Moment) -> Check {
+        ensure("I20", entry.seq == self.world.seq + 1, || {
+            format!("entry {} follows entry {}", entry.seq, self.world.seq)
+        })?;
+        caps::check(entry, &self.world, &self.limits)?;
+        self.nodes.check(entry, &self.world, state, moment, self.is_shared)?;
+        self.slots.take(entry, &self.world, moment)?;
+        let happened = events(entry);
+        let before: BTreeMap<RunId, Run> =
+            happened.iter().filter_map(|(id, _)| Some((*id, self.world.runs.get(id)?.clone()))).collect();
+        self.world
+            .apply(entry)
+            .map_err(|error| Violation { rule: "I9", what: format!("entry {}: {error}", entry.seq) })?;
+        self.lives.take(entry, &before, &self.world)
+    }
+
+    /// The rows that a commit touched are what its entries say.
+    fn compare(&self, state: &State, runs: &BTreeSet<RunId>, schedules: &BTreeSet<ScheduleId>) -> Check {
+        for id in runs {
+            let (folded, row) = (self.world.runs.get(id), state.world.runs.get(id));
+            ensure("I19", folded == row, || format!("run {id}: the journal has {folded:?}, the row is {row:?}"))?;
+        }
+        for id in schedules {
+            let (folded, row) = (self.world.schedules.get(id), state.world.schedules.get(id));
+            ensure("I19", folded == row, || format!("schedule {id}: the journal has {folded:?}, the row is {row:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// Every row is what the journal says.
+    pub(crate) fn compare_all(&self, state: &State) -> Check {
+        if self.world == state.world {
+            return Ok(());
+        }
+        ensure("I19", false, || differences(&self.world, &state.world).join("; "))
+    }
+}
+
+fn touched(entry: &Entry) -> Vec<RunId> {
+    match &entry.body {
+        Body::Planned(plan) => {
+            let planned = plan.runs.iter().chain(&plan.moved).map(|run| run.id);
+            planned.chain(plan.withdrawn.iter().copied()).collect()
+        }
+        Body::RunAsked(run) => vec![run.id],
+        _ => events(entry).into_iter().map(|(id, _)| id).collect(),
+    }
+}
+
+/// An entry in a few words.
+struct Told<'a>(&'a Body);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.0.kind();
+        match self.0 {
+            Body::ScheduleChanged(it) => {
+                write!(f, "{kind} {} v{} {:?} {}", short(it.id.0), it.version, it.state, it.trigger.describe(&it.zone))
+            }
+            Body::Planned(plan) => {
+                write!(f, "{kind} {} v{} to {}", short(plan.schedule.0), plan.version, plan.cursor.at)?;
+                plan.runs.iter().try_for_each(|run| write!(f, " +{}:{}", short(run.id.0), run.key))?;
+                plan.moved.iter().try_for_each(|run| write!(f, " ~{}:{}", short(run.id.0), run.due_at))?;
+                plan.withdrawn.iter().try_for_each(|run| write!(f, " -{}", short(run.0)))?;
+                plan.outage.map_or(Ok(()), |outage| write!(f, " {outage:?}"))
+            }
+            Body::Skipped(skip) => {
+                let SkipEntry { schedule, first, last, count, reason, .. } = skip;
+                write!(f, "{kind} {} {count} for {reason}: {first} to {last}", short(schedule.0))
+            }
+            Body::RunAsked(run) => write!(f, "{kind} {} {} due {}", short(run.id.0), run.key, run.due_at),
+            Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => {
+                write!(f, "{kind}")?;
+                runs.iter().try_for_each(|run| write!(f, " {}", short(run.0)))
+            }
+            Body::RunChanged(it) => write!(f, "{kind} {} e{} {:?}", short(it.run.0), it.epoch, it.event),
+            Body::AttemptEnded(it) => write!(f, "{kind} {} e{} {:?}", short(it.run.0), it.epoch, it.event),
+            Body::PlannerTaken { outage, .. } => write!(f, "{kind} {outage:?}"),
+            body => write!(f, "{body:?}"),
+        }
+    }
+}
+
+/// The end of an id: its beginning is the time, which many share.
+pub(crate) fn short(id: uuid::Uuid) -> String {
+    let text = id.simple().to_string();
+    text[text.len() - 6..].to_owned()
+}

@@ -1,0 +1,120 @@
+//! What everything in one simulation shares.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use punctual_store::memory::MemoryStore;
+
+use crate::clock::SimIds;
+use crate::cluster::Cluster;
+use crate::faults::{Fault, StoreFaults};
+use crate::invariants::Violation;
+use crate::ledger::{Ledger, Moment};
+use crate::random::Random;
+use crate::setup::Setup;
+use crate::timeline::{Group, Timeline};
+use crate::trace::Trace;
+
+/// One history in the making.
+pub(crate) struct Sim {
+    pub(crate) seed: u64,
+    pub(crate) setup: Setup,
+    pub(crate) timeline: Arc<Timeline>,
+    pub(crate) ids: Arc<SimIds>,
+    /// What the processes reach through [`crate::store::FaultyStore`].
+    pub(crate) store: MemoryStore,
+    faults: Mutex<StoreFaults>,
+    ledger: Mutex<Ledger>,
+    cluster: Mutex<Cluster>,
+    runners: Mutex<Random>,
+    trace: Mutex<Trace>,
+    violation: Mutex<Option<Violation>>,
+}
+
+impl Sim {
+    pub(crate) fn new(seed: u64, is_printed: bool) -> Arc<Sim> {
+        let setup = Setup::of(seed);
+        Arc::new(Sim {
+            seed,
+            timeline: Timeline::new(seed, setup.start),
+            ids: Arc::new(SimIds::new(seed)),
+            store: if setup.is_exclusive { MemoryStore::exclusive() } else { MemoryStore::new() },
+            faults: Mutex::new(StoreFaults::new(seed, setup.lease)),
+            ledger: Mutex::new(Ledger::new(&setup)),
+            cluster: Mutex::new(Cluster::new(seed, &setup)),
+            runners: Mutex::new(Random::new(seed, "runners")),
+            trace: Mutex::new(Trace::new(is_printed)),
+            violation: Mutex::default(),
+            setup,
+        })
+    }
+
+    pub(crate) fn faults(&self) -> MutexGuard<'_, StoreFaults> {
+        locked(&self.faults)
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        locked(&self.ledger)
+    }
+
+    pub(crate) fn cluster(&self) -> MutexGuard<'_, Cluster> {
+        locked(&self.cluster)
+    }
+
+    pub(crate) fn runners(&self) -> MutexGuard<'_, Random> {
+        locked(&self.runners)
+    }
+
+    pub(crate) fn trace(&self) -> MutexGuard<'_, Trace> {
+        locked(&self.trace)
+    }
+
+    /// Writes a line of the trace.
+    pub(crate) fn tell(&self, line: fmt::Arguments<'_>) {
+        let now = self.timeline.now();
+        self.trace().line(format_args!("{now} {line}"));
+    }
+
+    /// Counts a fault and tells of it.
+    pub(crate) fn strike(&self, fault: Fault, line: fmt::Arguments<'_>) {
+        self.faults().counts.add(fault);
+        self.tell(format_args!("FAULT {fault:?} {line}"));
+    }
+
+    /// Something is not as it must be. The first one ends the history.
+    pub(crate) fn check(&self, result: Result<(), Violation>) {
+        if let Err(violation) = result {
+            locked(&self.violation).get_or_insert(violation);
+        }
+    }
+
+    pub(crate) fn violation(&self) -> Option<Violation> {
+        locked(&self.violation).clone()
+    }
+
+    /// Waits, if there is something to wait for.
+    pub(crate) async fn wait(&self, time: Duration) {
+        if !time.is_zero() {
+            self.timeline.sleep(time).await;
+        }
+    }
+
+    /// Looks at what a call of a process has written, if anything.
+    pub(crate) fn observe(&self, group: Group) {
+        let moment = self.moment(group);
+        let mut ledger = self.ledger();
+        let looked = self.store.look(|state| ledger.observe(state, &moment, |line| self.tell(line)));
+        drop(ledger);
+        self.check(looked);
+    }
+
+    pub(crate) fn moment(&self, group: Group) -> Moment {
+        let zones = self.cluster().zones(group, &self.setup);
+        Moment { group, zones, boot: self.timeline.boot() }
+    }
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,258 @@
+//! The store as a process sees it: the model behind a line that is slow, breaks, loses answers, and kills.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use punctual_core::journal::Entry;
+use punctual_core::run::Run;
+use punctual_core::schedule::Schedule;
+use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_store::{
+    AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
+    NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter, RunWritten,
+    Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
+};
+
+use crate::faults::CallKind::{Read, Upkeep, Write};
+use crate::faults::{CallFate, CallKind};
+use crate::invariants::ownership;
+use crate::sim::Sim;
+use crate::timeline::Group;
+
+/// The store of one process.
+pub(crate) struct FaultyStore {
+    pub(crate) sim: Arc<Sim>,
+    pub(crate) group: Group,
+}
+
+impl FaultyStore {
+    /// Lets a call meet its fate.
+    async fn call<T: Send>(
+        &self,
+        name: &str,
+        kind: CallKind,
+        call: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let sim = &self.sim;
+        let fate = sim.faults().fate(self.group, kind, sim.timeline.boot());
+        if !matches!(fate, CallFate::Works(before, after) if before.max(after) < Duration::from_secs(1)) {
+            sim.tell(format_args!("p{} {name}: {fate:?}", self.group));
+        }
+        let failed = || StoreError::Database { doing: "simulating", source: "the line broke".into() };
+        match fate {
+            CallFate::Works(before, after) => {
+                sim.wait(before).await;
+                let answer = call.await;
+                sim.observe(self.group);
+                sim.wait(after).await;
+                answer
+            }
+            CallFate::ReplyLost(after) => {
+                call.await?;
+                sim.observe(self.group);
+                sim.wait(after).await;
+                Err(failed())
+            }
+            CallFate::Fails(after) => {
+                sim.wait(after).await;
+                Err(failed())
+            }
+            CallFate::DiskFull => Err(StoreError::DiskFull),
+            CallFate::CrashBefore => self.crash().await,
+            CallFate::CrashAfter => {
+                call.await?;
+                sim.observe(self.group);
+                self.crash().await
+            }
+        }
+    }
+
+    async fn crash<T>(&self) -> T {
+        crate::cluster::crash(&self.sim, self.group);
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl Schedules for FaultyStore {
+    async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
+        self.call("schedule", Read, self.sim.store.schedule(id)).await
+    }
+
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
+        self.call("schedules", Read, self.sim.store.schedules(after, limit)).await
+    }
+
+    async fn count_schedules(&self) -> Result<u64> {
+        self.call("count_schedules", Read, self.sim.store.count_schedules()).await
+    }
+}
+
+#[async_trait]
+impl Plan for FaultyStore {
+    async fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Result<Vec<PlanTask>> {
+        self.call("to_plan", Read, self.sim.store.to_plan(now, zone_data, limit)).await
+    }
+
+    async fn next_plan_at(&self) -> Result<Option<Timestamp>> {
+        self.call("next_plan_at", Read, self.sim.store.next_plan_at()).await
+    }
+
+    async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>> {
+        self.call("subject", Read, self.sim.store.subject(id, now)).await
+    }
+
+    async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
+        let kind = if writes.is_empty() { Read } else { Write };
+        self.call("plan", kind, self.sim.store.plan(now, writes)).await
+    }
+
+    async fn zone_days(&self) -> Result<Vec<ZoneDay>> {
+        self.call("zone_days", Read, self.sim.store.zone_days()).await
+    }
+
+    async fn begin_day(&self, now: Timestamp, zone: &str, date: Date) -> Result<bool> {
+        self.call("begin_day", Upkeep, self.sim.store.begin_day(now, zone, date)).await
+    }
+}
+
+#[async_trait]
+impl Runs for FaultyStore {
+    async fn run(&self, id: RunId) -> Result<Option<Run>> {
+        self.call("run", Read, self.sim.store.run(id)).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
+        self.call("runs", Read, self.sim.store.runs(filter)).await
+    }
+
+    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
+        self.call("ask", Write, self.sim.store.ask(now, run)).await
+    }
+
+    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+        self.call("cancel", Write, self.sim.store.cancel(now, id)).await
+    }
+
+    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
+        self.call("resume", Write, self.sim.store.resume(now, id)).await
+    }
+}
+
+#[async_trait]
+impl Claims for FaultyStore {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        self.call("claim", Upkeep, self.sim.store.claim(request)).await
+    }
+
+    async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
+        let sim = &self.sim;
+        let named: Vec<(RunId, u64)> = settlements.iter().map(|it| (it.run, it.epoch)).collect();
+        let settle = async {
+            let before = ownership::before_write(&sim.store, &named);
+            let answers = sim.store.settle(now, settlements).await?;
+            sim.check(ownership::after_write(&sim.store, &named, &before, &answers));
+            Ok(answers)
+        };
+        self.call("settle", Write, settle).await
+    }
+
+    async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>> {
+        let sim = &self.sim;
+        let named: Vec<(RunId, u64)> = reports.iter().map(|it| (it.run, it.epoch)).collect();
+        let finish = async {
+            let before = ownership::before_write(&sim.store, &named);
+            let answers = sim.store.finish(now, reports).await?;
+            sim.check(ownership::after_write(&sim.store, &named, &before, &answers));
+            Ok(answers)
+        };
+        self.call("finish", Write, finish).await
+    }
+}
+
+#[async_trait]
+impl Nodes for FaultyStore {
+    fn is_exclusive(&self) -> bool {
+        self.sim.store.is_exclusive()
+    }
+
+    async fn join(&self, sign: &Sign) -> Result<Renewal> {
+        let sent_at = self.sim.timeline.boot();
+        self.sim.ledger().nodes.knows(sign.node, self.group);
+        let answer = self.call("join", Upkeep, self.sim.store.join(sign)).await;
+        if answer.is_ok() {
+            self.sim.ledger().nodes.renewed(sign.node, sent_at + self.sim.setup.lease);
+        }
+        answer
+    }
+
+    async fn renew(&self, sign: &Sign) -> Result<Renewal> {
+        let sent_at = self.sim.timeline.boot();
+        let answer = self.call("renew", Upkeep, self.sim.store.renew(sign)).await;
+        if answer.is_ok() {
+            self.sim.ledger().nodes.renewed(sign.node, sent_at + self.sim.setup.lease);
+        }
+        answer
+    }
+
+    async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {
+        self.sim.ledger().nodes.leaves(node);
+        self.call("leave", Upkeep, self.sim.store.leave(now, node)).await
+    }
+
+    async fn bury(&self, now: Timestamp) -> Result<usize> {
+        self.call("bury", Upkeep, self.sim.store.bury(now)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>> {
+        self.call("nodes", Read, self.sim.store.nodes()).await
+    }
+
+    async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
+        let sim = &self.sim;
+        let take = async {
+            let before = sim.store.look(|state| state.planner);
+            let lease = sim.store.take_planner(sign).await?;
+            sim.check(sim.store.look(|state| ownership::planner_taken(before, sign, &lease, state)));
+            Ok(lease)
+        };
+        self.call("take_planner", Upkeep, take).await
+    }
+
+    async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
+        self.call("note_outage", Write, self.sim.store.note_outage(now, node, from)).await
+    }
+}
+
+#[async_trait]
+impl Journal for FaultyStore {
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>> {
+        self.call("entries", Read, self.sim.store.entries(after, limit)).await
+    }
+
+    async fn head(&self) -> Result<Head> {
+        self.call("head", Read, self.sim.store.head()).await
+    }
+
+    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
+        self.call("forget_runs", Upkeep, self.sim.store.forget_runs(now, before)).await
+    }
+
+    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
+        self.call("prune", Upkeep, self.sim.store.prune(now, before)).await
+    }
+
+    async fn verify(&self) -> Result<Vec<String>> {
+        self.call("verify", Read, self.sim.store.verify()).await
+    }
+}
+
+#[async_trait]
+impl History for FaultyStore {
+    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
+        self.call("history", Read, self.sim.store.history(filter)).await
+    }
+}

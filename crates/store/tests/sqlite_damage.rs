@@ -1,0 +1,182 @@
+//! Damage: a flipped bit is found, or it changes nothing.
+
+mod sqlite_support;
+
+use std::path::Path;
+
+use punctual_store::conformance::bench::ALL;
+use punctual_store::conformance::{Bench, block_on};
+use punctual_store::sqlite::SqliteStore;
+use punctual_store::{History, HistoryFilter, Journal, RunFilter, Runs, Schedules, StoreError};
+use sqlite_support::{Folder, beside, copy_files, findings, open, play};
+
+/// Everything that the journal answers for, as text.
+fn dump(store: &SqliteStore) -> Result<String, StoreError> {
+    block_on(async {
+        let runs = store.runs(&RunFilter { limit: ALL, ..RunFilter::default() }).await?;
+        let schedules = store.schedules(None, ALL).await?;
+        let history = store.history(&HistoryFilter { limit: ALL, ..HistoryFilter::default() }).await?;
+        Ok(format!("{runs:?}{schedules:?}{history:?}{:?}{:?}", store.entries(0, ALL).await?, store.head().await?))
+    })
+}
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+fn flip(path: &Path, bit: u64) {
+    let mut bytes = std::fs::read(path).expect("it can be read");
+    bytes[bit as usize / 8] ^= 1 << (bit % 8);
+    std::fs::write(path, bytes).expect("it can be written");
+}
+
+/// Whether a flipped bit is found. If not, everything must be as it was.
+fn is_found(copy: &Path, whole: &str, what: &str) -> bool {
+    if !findings(copy).is_empty() {
+        return true;
+    }
+    let store = match SqliteStore::open(copy) {
+        Ok(store) => store,
+        Err(_) => return true,
+    };
+    let seen = dump(&store).expect("what verifies can be read");
+    assert!(seen == whole, "{what} changed an answer, and nothing has said so");
+    false
+}
+
+#[test]
+fn a_flipped_bit_of_the_database_is_found_or_changes_nothing() {
+    let folder = Folder::new();
+    let path = folder.database();
+    play(&mut Bench::new(Box::new(open(&path))), 8, |_| {});
+    let whole = dump(&open(&path)).expect("it can be read");
+    let copy = folder.path("copy.db");
+    let bits = std::fs::metadata(&path).expect("it is there").len() * 8;
+    let mut dice = Dice(1);
+    let mut found = 0;
+    for _ in 0..150 {
+        copy_files(&path, &copy);
+        let bit = dice.roll(bits);
+        flip(&copy, bit);
+        found += u32::from(is_found(&copy, &whole, &format!("bit {bit}")));
+    }
+    assert!(20 < found, "only {found} of 150 flips were found: most pages are in use");
+}
+
+#[test]
+fn a_changed_body_of_an_entry_is_found_by_its_checksum() {
+    let folder = Folder::new();
+    let path = folder.database();
+    play(&mut Bench::new(Box::new(open(&path))), 4, |_| {});
+    let sqlite = rusqlite::Connection::open(&path).expect("it can be opened");
+    let sql = "UPDATE journal SET body = replace(body, 'reporter', 'reported') WHERE seq = 2";
+    let sql = sql.replace("reporter", "agent").replace("reported", "agent ");
+    sqlite.execute(&sql, []).expect("it can be changed");
+    drop(sqlite);
+    let found = findings(&path);
+    assert!(
+        found.iter().any(|what| what.contains("entry 2 of the journal is not what its checksum says")),
+        "{found:?}"
+    );
+    // The end of the journal is looked at before anything is served.
+    let error = SqliteStore::open(&path).expect_err("it is damaged");
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+}
+
+#[test]
+fn a_missing_entry_and_a_missing_end_are_found() {
+    let folder = Folder::new();
+    let path = folder.database();
+    play(&mut Bench::new(Box::new(open(&path))), 4, |_| {});
+    for (sql, told) in [
+        ("DELETE FROM journal WHERE seq = 5", "follows entry 4"),
+        ("DELETE FROM journal WHERE seq = (SELECT max(seq) FROM journal)", "and should end with entry"),
+        ("UPDATE head SET seq = seq - 1, checksum = 7", "and should end with entry"),
+    ] {
+        let copy = folder.path("copy.db");
+        copy_files(&path, &copy);
+        rusqlite::Connection::open(&copy).expect("it opens").execute(sql, []).expect("it can be changed");
+        let found = findings(&copy);
+        assert!(found.iter().any(|what| what.contains(told)), "{sql}: {found:?}");
+        assert!(matches!(SqliteStore::open(&copy), Err(StoreError::Damaged { .. })), "{sql}");
+    }
+}
+
+#[test]
+fn every_row_that_is_not_what_the_journal_says_is_found() {
+    let folder = Folder::new();
+    let path = folder.database();
+    play(&mut Bench::new(Box::new(open(&path))), 7, |_| {});
+    for sql in [
+        "UPDATE runs SET ready_at = ready_at + 1 WHERE state = 'planned'",
+        "UPDATE runs SET epoch = epoch + 1",
+        "UPDATE runs SET is_blocked = 1 - is_blocked WHERE state = 'planned'",
+        "UPDATE runs SET queues = 1 - queues",
+        "UPDATE runs SET lane_id = 99 WHERE state = 'planned'",
+        "DELETE FROM runs WHERE id = (SELECT max(id) FROM runs)",
+        "UPDATE schedules SET runs_started = runs_started + 1",
+        "UPDATE schedules SET plan_at = 5",
+        "UPDATE terms SET uses = uses + 1",
+        "UPDATE terms SET body = json_set(body, '$.priority', 9)",
+        "UPDATE lanes SET planned = planned + 1",
+        "UPDATE lanes SET rank = rank - 1",
+        "UPDATE lanes SET turn_at = turn_at + 3600000000 WHERE turn_at IS NOT NULL",
+        "UPDATE gates SET best_rank = 1",
+        "UPDATE gates SET lanes = lanes + 1",
+        "INSERT INTO held VALUES ('agent', 'x', 1)",
+        "UPDATE head SET epoch_floor = 5",
+        "INSERT INTO days VALUES ('UTC', '2026-01-01')",
+        "UPDATE journal SET kind = 'skipped' WHERE seq = 3",
+    ] {
+        let copy = folder.path("copy.db");
+        copy_files(&path, &copy);
+        let changed = rusqlite::Connection::open(&copy).expect("it opens").execute(sql, []).expect("it can be changed");
+        assert!(0 < changed, "{sql} changes nothing");
+        assert!(!findings(&copy).is_empty(), "{sql} is not found");
+    }
+}
+
+#[test]
+fn a_flipped_bit_of_the_log_is_found_or_changes_nothing() {
+    let folder = Folder::new();
+    let path = folder.database();
+    let copy = folder.path("copy.db");
+    let store = open(&path);
+    let reader = rusqlite::Connection::open(&path).expect("it can be read");
+    reader.execute_batch("BEGIN; SELECT * FROM head;").expect("it can be read");
+    let mut bench = Bench::new(Box::new(store));
+    play(&mut bench, 4, |_| {});
+    let bits = std::fs::metadata(beside(&path, "-wal")).expect("it is there").len() * 8;
+    copy_files(&path, &copy);
+    let whole = dump(&open(&copy)).expect("it can be read");
+    let mut dice = Dice(2);
+    let mut found = 0;
+    for _ in 0..100 {
+        copy_files(&path, &copy);
+        std::fs::copy(beside(&path, ".lock"), beside(&copy, ".lock")).expect("it can be copied");
+        let bit = dice.roll(bits);
+        flip(&beside(&copy, "-wal"), bit);
+        found += u32::from(is_found(&copy, &whole, &format!("bit {bit}")));
+    }
+    assert!(50 < found, "only {found} of 100 flips were found");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let folder = Folder::new();
+    let path = folder.database();
+    std::fs::write(&path, "this is a letter to a friend, and a long one at that: ".repeat(100)).expect("it is written");
+    assert!(matches!(SqliteStore::open(&path), Err(StoreError::Damaged { .. })));
+    let other = folder.path("other.db");
+    let sqlite = rusqlite::Connection::open(&other).expect("it opens");
+    sqlite.execute_batch("CREATE TABLE letters (text)").expect("it is written");
+    let error = SqliteStore::open(&other).expect_err("it is somebody else's");
+    let source = std::error::Error::source(&error).expect("it says why").to_string();
+    assert!(source.contains("not one of Punctual"), "{source}");
+}

@@ -26,7 +26,7 @@ use super::readers::{in_one_state, read_error};
 use super::rows::{RunRow, TermsRead, queues, read_schedules};
 use super::session::read_head;
 use super::values::{At, Id, count};
-use crate::compare::differences;
+use crate::compare::{differences, told};
 use crate::error::{Result, StoreError};
 use crate::requests::Head;
 
@@ -53,7 +53,7 @@ pub(super) fn verify(path: &Path) -> Done<Vec<String>> {
     let noted = noted_beside(path);
     let read = connect_to_read(path).and_then(|connection| in_one_state(&connection, |it| look(it, noted, &mut found)));
     match read {
-        Ok(()) => Ok(found),
+        Ok(()) => Ok(told(found)),
         // What cannot be read is wrong, too.
         Err(fault) if fault.severity() == Severity::Fatal && !is_io(&fault) => {
             found.push(fault.to_string());

@@ -84,12 +84,13 @@ impl Claimer {
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
             runs.iter().map(|claimed| self.decide(claimed, now)).collect();
+        // First the others are called off: if that fails, what was claimed goes back, and nothing has begun.
+        let has_replaced = self.replace(&runs, &decisions, now).await?;
         let settlements = runs.iter().zip(&decisions).map(|(claimed, (decision, _))| {
             let run = &claimed.run;
             Settlement { run: run.id, epoch: run.epoch(), decision: *decision }
         });
         let written = self.store.settle(now, settlements.collect()).await?;
-        let has_replaced = self.replace(&runs, &decisions, now).await?;
         let started = runs.into_iter().zip(written).filter_map(|(claimed, written)| match written {
             RunWritten::Done(state @ RunState::Running { .. }) => {
                 let run = Run { state, has_started: true, started_at: Some(now), ..claimed.run };
@@ -146,7 +147,8 @@ impl Claimer {
         }
     }
 
-    /// Calls off the runs that others replace. Whether there were any.
+    /// Calls off the runs that others replace: those before them that are at work, or wait to replace others themselves.
+    /// Whether there were any.
     async fn replace(
         &self,
         runs: &[ClaimedRun],
@@ -163,7 +165,11 @@ impl Claimer {
                 ..RunFilter::default()
             };
             let siblings = self.store.runs(&filter).await?;
-            for sibling in siblings.iter().filter(|sibling| sibling.id != claimed.run.id && sibling.is_active()) {
+            let place = |run: &Run| (run.due_at, run.id);
+            let is_replaced = |it: &&Run| {
+                place(it) < place(&claimed.run) && (it.is_active() || it.is_parked && it.planned_for().is_some())
+            };
+            for sibling in siblings.iter().filter(is_replaced) {
                 info!(run.id = %sibling.id, "run {} is replaced by run {}", sibling.id, claimed.run.id);
                 self.store.cancel(now, sibling.id).await?;
                 has_replaced = true;

@@ -232,6 +232,10 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
         RunEvent::OwnerLost { .. } if is_running => end_attempt(draft, &run, event, report),
         // Nothing has been tried, or it goes on later: that is no end of an attempt.
         RunEvent::HandedBack { .. } | RunEvent::Waits { .. } => draft.run_event(&run, event),
+        // Its node had to stop it, or never learnt that it should begin: how far it came, nobody knows.
+        RunEvent::OwnerLost { .. } if matches!(run.state, RunState::Running { .. }) => {
+            end_attempt(draft, &run, event, report)
+        }
         // What happens to a run without its node is not its node's to report.
         RunEvent::Claimed { .. }
         | RunEvent::Started

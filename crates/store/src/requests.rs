@@ -183,7 +183,8 @@ pub struct AttemptReport {
     pub run: RunId,
     /// The epoch under which it was held.
     pub epoch: u64,
-    /// How it ended: succeeded, failed, cancelled, lost, handed back, or put to wait. Anything else is stale.
+    /// How it ended: succeeded, failed, cancelled, handed back, put to wait, or lost while it was at work. Anything else
+    /// is stale.
     pub event: RunEvent,
     /// What it said about itself.
     pub report: Report,

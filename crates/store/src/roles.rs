@@ -102,8 +102,8 @@ pub trait Claims: Send + Sync {
     /// Writes what admission decided about claimed runs. One answer each, in order.
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>>;
 
-    /// Writes how attempts ended: succeeded, failed, cancelled or lost to their node; or that they did not end, and the run
-    /// goes back or waits. One answer each, in order.
+    /// Writes how attempts ended: succeeded, failed, cancelled, or lost by their own node, which does not know how far
+    /// they came; or that they did not end, and the run goes back or waits. One answer each, in order.
     ///
     /// The same end of the same epoch again gets the same answer and changes nothing; another one is stale, and so is a
     /// second hand-back. A target that calls back reports under the epoch with which the run began to wait.
@@ -152,10 +152,10 @@ pub trait Journal: Send + Sync {
     /// The last entry.
     async fn head(&self) -> Result<Head>;
 
-    /// Lets go of final runs that ended before an instant, all of them in one transaction. How many.
+    /// Lets go of final runs that ended before an instant, unless their slot lies behind it: they still stand for that. All
+    /// of them in one transaction. How many.
     ///
-    /// With its row goes what a run has answered: its slot could be planned again, a second report is stale. So keep them
-    /// for longer than plans reach ahead.
+    /// With its row goes what a run has answered: a second report is stale, an event may ask again.
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize>;
 
     /// Writes a checkpoint, and lets go of all entries before the last checkpoint that was written at an instant or before.

@@ -1,10 +1,16 @@
 //! The engine in a world of its own: what it does with schedules, runs, nodes, clocks and failures, step by step.
 
+mod cancel;
+mod caps;
+mod clock;
 mod edits;
+mod limits;
 mod midnight;
 mod outage;
+mod overlap;
 mod pauses;
 mod recovery;
 mod restart;
 mod retries;
+mod stop;
 mod support;

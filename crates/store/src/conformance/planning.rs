@@ -197,7 +197,7 @@ pub fn a_withdrawn_slot_may_come_back(bench: &mut Bench) {
     assert_eq!(bench.state(later[0]), "planned");
 }
 
-pub fn a_cancelled_slot_stays_answered_while_its_row_is_kept(bench: &mut Bench) {
+pub fn a_cancelled_slot_stays_answered_until_its_time_is_past(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let run = bench.plan(schedule, &["10:00:00"])[0];
     block_on(bench.store.cancel(bench.now, run)).unwrap();
@@ -207,9 +207,12 @@ pub fn a_cancelled_slot_stays_answered_while_its_row_is_kept(bench: &mut Bench) 
     let mut withdraw = bench.write_for(schedule);
     withdraw.plan.as_mut().expect("it has a plan").withdrawn = vec![run];
     assert_eq!(bench.write(withdraw), Written::Conflict, "a cancelled run is not withdrawn");
-    bench.pass(60);
-    assert_eq!(block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap(), 1);
-    bench.plan(schedule, &["10:00:00"]);
+    bench.go("10:00:00");
+    let forget = |bench: &mut Bench| block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap();
+    assert_eq!(bench.changes_nothing("it ended long ago, and its slot lies ahead", forget), 0);
+    bench.go("10:00:01");
+    assert_eq!(forget(bench), 1);
+    assert!(bench.find(run).is_none());
 }
 
 pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {

@@ -103,13 +103,13 @@ impl Node {
     pub(crate) fn round(&mut self, now: Timestamp, boot: Duration, way: impl Fn(&str) -> Way) -> Result<Rounded> {
         let mut did = false;
         let mut wake_at = now + SignedDuration::from_hours(24);
+        let kept = self.keep(now, boot)?;
+        wake_at = wake_at.min(kept);
         if self.plans {
             let planned = now_or_never(self.planner.tick(now))?;
             did |= planned.wrote;
             wake_at = wake_at.min(unless_poll(planned.wake_at, now));
         }
-        let kept = self.keep(now, boot)?;
-        wake_at = wake_at.min(kept);
         did |= self.write_ends(now)?;
         if self.claims {
             let free = self.settings.places.saturating_sub(self.held.len());

@@ -404,14 +404,19 @@ mod tests {
     fn a_command_that_fails_is_rolled_back_alone() {
         let store = SqliteStore::in_memory().expect("a database can be made");
         let now = Timestamp::UNIX_EPOCH;
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let mut zeroth = Box::pin(store.write("waiting", now, move |_| Ok(drop(wait.recv()))));
         let mut first = Box::pin(store.write("inserting", now, |session| insert(session, "a")));
         let mut second = Box::pin(store.write("inserting", now, |session| {
             insert(session, "b")?;
             insert(session, "b")
         }));
-        // Both are in the queue before anybody waits, so that they may share a commit with the third.
+        // The writer is kept busy until both are in the queue, so that they share a commit.
         let mut context = Context::from_waker(Waker::noop());
+        assert!(zeroth.as_mut().poll(&mut context).is_pending());
         assert!(first.as_mut().poll(&mut context).is_pending() && second.as_mut().poll(&mut context).is_pending());
+        drop(go_on);
+        block_on(zeroth).expect("it only waits");
         block_on(store.write("inserting", now, |session| insert(session, "c"))).expect("it is right");
         block_on(first).expect("it is right");
         block_on(second).expect_err("the same day twice");

@@ -405,7 +405,10 @@ mod tests {
         let store = SqliteStore::in_memory().expect("a database can be made");
         let now = Timestamp::UNIX_EPOCH;
         let (go_on, wait) = std::sync::mpsc::channel::<()>();
-        let mut zeroth = Box::pin(store.write("waiting", now, move |_| Ok(drop(wait.recv()))));
+        let mut zeroth = Box::pin(store.write("waiting", now, move |_| {
+            wait.recv().expect_err("nothing is sent: the other end goes");
+            Ok(())
+        }));
         let mut first = Box::pin(store.write("inserting", now, |session| insert(session, "a")));
         let mut second = Box::pin(store.write("inserting", now, |session| {
             insert(session, "b")?;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent, RunState};
@@ -207,10 +208,7 @@ impl Incarnation {
             self.drain().await;
         }
         self.stop_all(StopLevel::Now, WhyStopped::Lost);
-        while 0 < self.at_work {
-            let ended = self.next_end().await;
-            self.take_end(ended);
-        }
+        self.wait_for_ends(later(clock.now(), KILL_WAIT)).await;
         end_planning.cancel();
         if planning.await.is_err() {
             error!("the planner has failed");
@@ -251,6 +249,31 @@ impl Incarnation {
     async fn round(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
         let boot = self.parts.clock.boot();
         self.watch_clock(now);
+        let keep_at = self.keep(now, boot).await?;
+        while let Ok(ended) = self.ends.1.try_recv() {
+            self.take_end(ended);
+        }
+        self.write_reports(now).await?;
+        if self.watch.is_held(boot) {
+            return Ok(keep_at.min(later(now, self.parts.settings.poll.duration())));
+        }
+        let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
+        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(self.held.len()) };
+        let round = self.claimer.tick(now, free).await?;
+        round.started.into_iter().for_each(|started| self.start(started, now));
+        let has_room = self.held.len() < self.parts.settings.places;
+        if round.has_replaced {
+            self.keeper.look_soon();
+        }
+        if round.has_replaced || round.may_have_more && has_room {
+            return Ok(now);
+        }
+        Ok(round.wake_at.min(keep_at))
+    }
+
+    /// Keeps the lease, and stops what has to be stopped: all of it when the lease may soon end, or what was called off or
+    /// taken away. When to look again.
+    async fn keep(&mut self, now: Timestamp, boot: Duration) -> Result<Timestamp, StoreError> {
         let fence = self.keeper.fence(boot);
         if fence != StopLevel::GoOn {
             self.stop_all(fence, WhyStopped::Lost);
@@ -264,25 +287,7 @@ impl Incarnation {
             let why = if level == StopLevel::Now { WhyStopped::Lost } else { WhyStopped::Cancelled };
             self.stop_one(id, level, why);
         }
-        while let Ok(ended) = self.ends.1.try_recv() {
-            self.take_end(ended);
-        }
-        self.write_reports(now).await?;
-        if self.watch.is_held(boot) {
-            return Ok(upkeep.wake_at.min(later(now, self.parts.settings.poll.duration())));
-        }
-        let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
-        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(self.held.len()) };
-        let round = self.claimer.tick(now, free).await?;
-        round.started.into_iter().for_each(|started| self.start(started, now));
-        let has_room = self.held.len() < self.parts.settings.places;
-        if round.has_replaced {
-            self.keeper.look_soon();
-        }
-        if round.has_replaced || round.may_have_more && has_room {
-            return Ok(now);
-        }
-        Ok(round.wake_at.min(upkeep.wake_at))
+        Ok(upkeep.wake_at)
     }
 
     fn watch_clock(&mut self, now: Timestamp) {
@@ -317,8 +322,19 @@ impl Incarnation {
         self.held.insert(id, HeldRun { epoch, stopper, why: None, label });
     }
 
-    async fn next_end(&mut self) -> WorkEnd {
-        self.ends.1.recv().await.expect("the node itself holds a sender")
+    /// Waits for work that has been ended, up to a deadline: what does not hear is left behind.
+    async fn wait_for_ends(&mut self, deadline: Timestamp) {
+        let clock = Arc::clone(&self.parts.clock);
+        while 0 < self.at_work && clock.now() < deadline {
+            tokio::select! {
+                biased;
+                Some(ended) = self.ends.1.recv() => self.take_end(ended),
+                () = clock.sleep_until(deadline) => {}
+            }
+        }
+        if 0 < self.at_work {
+            error!("{} runs do not stop and are left behind; this is a bug in their runner", self.at_work);
+        }
     }
 
     /// Takes in that work has ended: how it ended becomes a report.
@@ -380,9 +396,11 @@ impl Incarnation {
         let clock = Arc::clone(&self.parts.clock);
         while 0 < self.at_work && clock.now() < deadline {
             let now = clock.now();
-            let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
-            let kept = self.keeper.tick(now, clock.boot(), &held).await;
-            let wake_at = kept.map_or_else(|error| self.keeper.retry_at(now, &error), |upkeep| upkeep.wake_at);
+            let wake_at = match self.keep(now, clock.boot()).await {
+                Ok(wake_at) => wake_at,
+                Err(StoreError::LeaseEnded) => return self.stop_all(StopLevel::Now, WhyStopped::Lost),
+                Err(error) => self.keeper.retry_at(now, &error),
+            };
             if let Err(error) = self.write_reports(now).await {
                 warn!(%error, "ends of runs could not be written yet");
             }

@@ -80,6 +80,12 @@ pub(crate) fn fuzz(args: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Histories from seeds, checked against every invariant.
+pub(crate) fn sim(args: &[&str]) -> anyhow::Result<()> {
+    let command_line = [&["run", "--release", "--locked", "--quiet", "-p", "punctual-sim", "--"], args].concat();
+    run(&mut command("cargo", &command_line))
+}
+
 /// The speed tables.
 pub(crate) fn bench() -> anyhow::Result<()> {
     run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-core"]))

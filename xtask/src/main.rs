@@ -12,6 +12,7 @@ cargo xtask COMMAND
   test      everything that must hold: fmt, clippy, docs, tests, doctests, dependency audit (what CI runs)
   oracle    the full calendar sweep: every zone, every clock change from 2000 to 2037, against brute force
   differential  a million random operations, or as many as it is told, on the model and every store
+  sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json]
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
   bench     the speed tables: next slot against other crates, and a day plan for 100,000 schedules
   plant     plant known bugs one by one in a copy and see each caught by a test: cargo xtask plant [core|store]
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         ["test"] => commands::test(),
         ["oracle"] => commands::oracle(),
         ["fuzz", rest @ ..] => commands::fuzz(rest),
+        ["sim", rest @ ..] => commands::sim(rest),
         ["bench"] => commands::bench(),
         ["differential"] => commands::differential("1000000"),
         ["differential", operations] => commands::differential(operations),

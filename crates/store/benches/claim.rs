@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{PlanEntry, PlannedRun};
 use punctual_core::plan::Limits;
 use punctual_core::run::{Report, RunEvent};
-use punctual_core::schedule::Schedule;
+use punctual_core::schedule::{Concurrency, Schedule};
 use punctual_core::{Elapsed, NodeId, RunId};
 use punctual_store::conformance::bench::{change, plan_entry, slot_key};
 use punctual_store::conformance::block_on;
@@ -65,6 +66,12 @@ fn main() {
     assert!(block_on(large.store().verify()).expect("it can be verified").is_empty());
     println!("{:>28}: {:.1?}", "verifying it all", start.elapsed());
     drop((small, large));
+
+    let few = Bench::with_lanes(1_000).measure_cycles();
+    println!("{:>28}: {few:?} a cycle", "1,000 lanes of one agent");
+    let many = Bench::with_lanes(50_000).measure_cycles();
+    println!("{:>28}: {many:?} a cycle", "50,000 lanes of one agent");
+    println!("{:>28}: {:.2}", "ratio", many.as_secs_f64() / few.as_secs_f64());
 
     for batch in [1, 100, 1_000] {
         Bench::on_disk("rows").measure_rows(batch);
@@ -121,6 +128,23 @@ impl Bench {
             agents: Arc::clone(&bench.agents),
         };
         block_on(bench.store().join(&sign)).expect("a node joins");
+        bench
+    }
+
+    /// A store in which every run has a key of its own, of one agent that has one place.
+    fn with_lanes(lanes: usize) -> Bench {
+        let mut bench = Bench::new(SqliteStore::in_memory().expect("a database can be made"));
+        for batch in 0..lanes / 1_000 {
+            let mut writes = vec![];
+            for index in 0..1_000 {
+                let mut write = bench.write(&free(0), "allow", 1, 1);
+                let ScheduleChange::Put(schedule) = &mut write.change else { unreachable!("it is put") };
+                let key = format!("key-{batch}-{index}");
+                schedule.policy.concurrency = Some(Concurrency { key, max: NonZeroU32::MIN });
+                writes.push(write);
+            }
+            bench.plan(writes);
+        }
         bench
     }
 

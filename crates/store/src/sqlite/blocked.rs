@@ -25,11 +25,12 @@ const OPEN: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND state = 'plann
 const PARKED: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND state = 'planned' AND is_blocked = 1
     AND queues = 0 AND is_parked = 1";
 const FOLLOWING: &str = "SELECT * FROM runs WHERE follows = ?1 AND state = 'planned'";
+const ANY_FOLLOWING: &str = "SELECT 1 FROM runs WHERE follows IS NOT NULL AND state = 'planned' LIMIT 1";
 const ONE: &str = "SELECT * FROM runs WHERE id = ?1";
 
 /// All of them, to see how they are carried out.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[AT_WORK, FIRST, OPEN, PARKED, FOLLOWING, ONE];
+pub(super) const STATEMENTS: &[&str] = &[AT_WORK, FIRST, OPEN, PARKED, FOLLOWING, ANY_FOLLOWING, ONE];
 
 impl Session {
     /// Looks again at every run whose turn may have come, or gone, with what was written.
@@ -38,8 +39,12 @@ impl Session {
             self.refresh_schedule(schedule)?;
         }
         let mut followers = std::mem::take(&mut self.derived.followers);
-        for leader in std::mem::take(&mut self.derived.leaders) {
-            followers.extend(self.rows(FOLLOWING, leader)?.iter().map(|row| row.id));
+        let leaders = std::mem::take(&mut self.derived.leaders);
+        // Runs that follow another are rare: mostly there is none at all.
+        if self.connection.prepare_cached(ANY_FOLLOWING)?.exists([])? {
+            for leader in leaders {
+                followers.extend(self.rows(FOLLOWING, leader)?.iter().map(|row| row.id));
+            }
         }
         for id in followers {
             for row in self.rows(ONE, id)?.into_iter().filter(|row| row.lane_id.is_some()) {

@@ -73,7 +73,6 @@ struct Candidate {
     id: i64,
     lane: Lane,
     turn_at: Option<Timestamp>,
-    taken: usize,
     runs: Pages<Ready>,
     /// The gate behind which it stands, until it has been looked at for the first time.
     stream: Option<usize>,
@@ -274,7 +273,7 @@ impl Taking<'_> {
         let Some((id, lane, rank, turn_at)) = lanes.rows.pop_front() else { return Ok(()) };
         let runs = Pages::default();
         self.next.push(Reverse((rank, 0, lane.clone(), self.lanes.len())));
-        self.lanes.push(Candidate { id, lane, turn_at, taken: 0, runs, stream: Some(stream) });
+        self.lanes.push(Candidate { id, lane, turn_at, runs, stream: Some(stream) });
         Ok(())
     }
 
@@ -296,7 +295,6 @@ impl Taking<'_> {
         let candidate = &mut self.lanes[place];
         candidate.runs.rows.pop_front();
         candidate.turn_at = Some(self.request.now);
-        candidate.taken += 1;
         self.taken.runs.push(ready.id);
         self.taken.turns.insert(candidate.id);
         self.busy.extend(ready.schedule);

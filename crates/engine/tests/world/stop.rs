@@ -3,7 +3,7 @@
 use punctual_core::run::{Report, RunEvent};
 use punctual_engine::keeper::fence;
 use punctual_engine::runner::StopLevel;
-use punctual_store::{AttemptReport, Claims, RunWritten, StoreError};
+use punctual_store::{AttemptReport, RunWritten, StoreError};
 use serde_json::json;
 
 use crate::support::{Fault, MINUTE, SECOND, Way, World, now_or_never, seconds};

@@ -9,7 +9,7 @@ mod world;
 
 pub(crate) use door::{Door, Fault};
 pub(crate) use node::{Node, Way};
-pub(crate) use words::{HOUR, MINUTE, SECOND, at, clock_time, days, hours, millis, minutes, seconds};
+pub(crate) use words::{HOUR, MINUTE, SECOND, at, clock_time, days, hours, minutes, seconds};
 pub(crate) use world::World;
 
 use std::future::Future;

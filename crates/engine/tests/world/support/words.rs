@@ -23,10 +23,6 @@ pub(crate) fn clock_time(at: Timestamp) -> String {
     time.strip_suffix(":00").unwrap_or(time).to_owned()
 }
 
-pub(crate) fn millis(count: i64) -> SignedDuration {
-    SignedDuration::from_millis(count)
-}
-
 pub(crate) fn seconds(count: i64) -> SignedDuration {
     SignedDuration::from_secs(count)
 }

@@ -116,13 +116,9 @@ impl World {
         now_or_never(self.store.leave(self.now, node.id)).unwrap();
     }
 
-    /// Takes a node out of the world with all that it holds: its time stands still until [`World::thaw`].
+    /// Takes a node out of the world with all that it holds: its time stands still.
     pub(crate) fn freeze(&mut self, name: &'static str) -> Node {
         self.nodes.remove(name).unwrap_or_else(|| panic!("there is no node {name}"))
-    }
-
-    pub(crate) fn thaw(&mut self, name: &'static str, node: Node) {
-        self.nodes.insert(name, node);
     }
 
     /// Nobody is there for so long. Then a new node comes.

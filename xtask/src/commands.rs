@@ -32,6 +32,12 @@ pub(crate) fn oracle() -> anyhow::Result<()> {
     run(command("cargo", &args).env("PUNCTUAL_ORACLE", "full"))
 }
 
+/// Random operations on the stores and the model, more than for every change.
+pub(crate) fn differential(operations: &str) -> anyhow::Result<()> {
+    let args = ["test", "--release", "--locked", "-p", "punctual-store", "--test", "differential", "--", "--nocapture"];
+    run(command("cargo", &args).env("PUNCTUAL_DIFFERENTIAL_OPS", operations))
+}
+
 /// Coverage-guided fuzzing of the parsers, over the kept corpus.
 pub(crate) fn fuzz(args: &[&str]) -> anyhow::Result<()> {
     let (mut target, mut seconds) = (None, "60");

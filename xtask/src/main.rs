@@ -11,9 +11,10 @@ cargo xtask COMMAND
 
   test      everything that must hold: fmt, clippy, docs, tests, doctests, dependency audit (what CI runs)
   oracle    the full calendar sweep: every zone, every clock change from 2000 to 2037, against brute force
+  differential  a million random operations, or as many as it is told, on the model and every store
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
   bench     the speed tables: next slot against other crates, and a day plan for 100,000 schedules
-  plant     plant known bugs one by one in a copy and see each caught by a test
+  plant     plant known bugs one by one in a copy and see each caught by a test: cargo xtask plant [core|store]
   help      this text
 ";
 
@@ -25,7 +26,10 @@ fn main() -> ExitCode {
         ["oracle"] => commands::oracle(),
         ["fuzz", rest @ ..] => commands::fuzz(rest),
         ["bench"] => commands::bench(),
-        ["plant"] => plant::plant(),
+        ["differential"] => commands::differential("1000000"),
+        ["differential", operations] => commands::differential(operations),
+        ["plant"] => plant::plant(None),
+        ["plant", field] => plant::plant(Some(field)),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

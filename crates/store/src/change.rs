@@ -317,9 +317,10 @@ impl Overdue {
     }
 }
 
-/// Answers runs whose time is over.
-pub fn sweep(draft: &mut Draft, overdue: &Overdue) {
+/// Answers runs whose time is over. How many answers that were.
+pub fn sweep(draft: &mut Draft, overdue: &Overdue) -> usize {
     let now = draft.now;
+    let before = draft.entries.len();
     for (id, waits_for_place) in &overdue.expired {
         sweep_one(draft, *id, |run| too_late(run, *waits_for_place));
     }
@@ -332,6 +333,7 @@ pub fn sweep(draft: &mut Draft, overdue: &Overdue) {
             end_attempt(draft, &run, event, Report::default()).expect("what is swept here waits");
         }
     }
+    draft.entries.len() - before
 }
 
 fn too_late(run: &Run, waits_for_place: bool) -> RunEvent {

@@ -36,6 +36,11 @@ pub fn differences(folded: &World, rows: &World) -> Vec<String> {
             (a, b) => found.push(format!("run {id} differs: the journal has {a:?}, the rows have {b:?}")),
         }
     }
+    told(found)
+}
+
+/// As much of what was found as anybody reads, and how much more there is.
+pub(crate) fn told(mut found: Vec<String>) -> Vec<String> {
     if TOLD_MAX < found.len() {
         let more = found.len() - TOLD_MAX;
         found.truncate(TOLD_MAX);

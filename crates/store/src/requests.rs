@@ -115,9 +115,10 @@ impl ClaimRequest {
 pub struct Claimed {
     /// The runs, in the order in which they were taken.
     pub runs: Vec<ClaimedRun>,
-    /// How many runs were answered because their time was over.
+    /// How many answers were given to runs whose time was over; "it may start however late" is one.
     pub swept: usize,
-    /// When the next run becomes ready, or the time of one is over; `None` when only a change can bring something.
+    /// When the next run becomes ready, or the time of one is over; `None` when only a change can bring something. That
+    /// nobody has an agent any more is no time: who comes for another reason finds it.
     pub next_at: Option<Timestamp>,
 }
 
@@ -182,7 +183,8 @@ pub struct AttemptReport {
     pub run: RunId,
     /// The epoch under which it was held.
     pub epoch: u64,
-    /// How it ended: succeeded, failed, cancelled, lost, handed back, or put to wait. Anything else is stale.
+    /// How it ended: succeeded, failed, cancelled, handed back, put to wait, or lost while it was at work. Anything else
+    /// is stale.
     pub event: RunEvent,
     /// What it said about itself.
     pub report: Report,
@@ -262,7 +264,7 @@ pub struct ZoneDay {
     pub begun: Option<Date>,
 }
 
-/// Which runs to list.
+/// Which runs to list. The default lists none: say how many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunFilter {
     /// Of this schedule.
@@ -277,7 +279,7 @@ pub struct RunFilter {
     pub limit: usize,
 }
 
-/// Which ended attempts and other answers to list, latest first.
+/// Which ended attempts and other answers to list, latest first. The default lists none: say how many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HistoryFilter {
     /// Of this schedule.

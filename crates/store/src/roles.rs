@@ -72,12 +72,16 @@ pub trait Runs: Send + Sync {
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>>;
 
     /// Adds a run that an event or a person asks for. Whether it is new: the same key again adds nothing.
+    ///
+    /// Keys are told apart within a schedule; a run without one is new unless its id is known. It is an error if the
+    /// schedule does not exist, or if the id belongs to another key.
     async fn ask(&self, now: Timestamp, run: Run) -> Result<bool>;
 
-    /// Calls a run off. One that is at work is asked to stop, and ends when its node reports.
+    /// Calls a run off. One that is at work is asked to stop, and ends when its node reports; whatever has not begun ends
+    /// at once. [`crate::StoreError::NotFound`] if it does not exist.
     async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation>;
 
-    /// Lets a run that waits go on.
+    /// Lets a run that waits go on. Stale if it does not wait, or does not exist.
     async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten>;
 }
 
@@ -85,6 +89,10 @@ pub trait Runs: Send + Sync {
 #[async_trait]
 pub trait Claims: Send + Sync {
     /// Answers the runs whose time is over, then claims up to `request.limit` ready runs, each under a new epoch.
+    ///
+    /// Over is the time of a run that is too late to be begun, that has waited long enough for something else, or whose
+    /// agent nobody has had for a while. One claim answers [`crate::change::SWEEP_MAX`] of them at most; if there were as
+    /// many, it claims nothing and comes again at once.
     ///
     /// Runs are taken lane by lane ([`punctual_core::plan::Lane::rank`]), within a lane by due time and id, and never
     /// beyond a limit. When this returns, the claims are durable and no other node holds these runs.
@@ -94,8 +102,8 @@ pub trait Claims: Send + Sync {
     /// Writes what admission decided about claimed runs. One answer each, in order.
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>>;
 
-    /// Writes how attempts ended: succeeded, failed, cancelled or lost to their node; or that they did not end, and the run goes back or
-    /// waits. One answer each, in order.
+    /// Writes how attempts ended: succeeded, failed, cancelled, or lost by their own node, which does not know how far
+    /// they came; or that they did not end, and the run goes back or waits. One answer each, in order.
     ///
     /// The same end of the same epoch again gets the same answer and changes nothing; another one is stale, and so is a
     /// second hand-back. A target that calls back reports under the epoch with which the run began to wait.
@@ -109,6 +117,7 @@ pub trait Nodes: Send + Sync {
     fn is_exclusive(&self) -> bool;
 
     /// A node comes to life, with a lease. On an exclusive store, the runs of all earlier ones are lost to them at once.
+    /// An id that lives already renews its lease, and keeps its runs.
     async fn join(&self, sign: &Sign) -> Result<Renewal>;
 
     /// Renews a node's lease. [`crate::StoreError::LeaseEnded`] if it has been taken for dead.
@@ -143,11 +152,16 @@ pub trait Journal: Send + Sync {
     /// The last entry.
     async fn head(&self) -> Result<Head>;
 
-    /// Lets go of final runs that ended before an instant. How many.
+    /// Lets go of final runs that ended before an instant, unless their slot lies behind it: they still stand for that. All
+    /// of them in one transaction. How many.
+    ///
+    /// With its row goes what a run has answered: a second report is stale, an event may ask again.
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize>;
 
-    /// Writes a checkpoint, and lets go of entries before it that are older than an instant, up to an earlier checkpoint.
+    /// Writes a checkpoint, and lets go of all entries before the last checkpoint that was written at an instant or before.
     /// How many entries went.
+    ///
+    /// A checkpoint is as large as all rows together, and is written each time: once a day is often.
     async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64>;
 
     /// Folds the journal and compares it with the rows: every difference, in words.

@@ -228,7 +228,7 @@ impl World {
             Body::RunChanged(change) => self.take_event(change.run, &change.event, at),
             Body::AttemptEnded(attempt) => self.take_attempt(attempt, at),
             Body::RunsForgotten { before } => {
-                self.runs.retain(|_, run| run.ended_at.is_none_or(|ended_at| *before <= ended_at));
+                self.runs.retain(|_, run| !run.is_forgotten(*before));
             }
             Body::PlannerTaken { outage, .. } => self.take_outage(*outage),
             Body::Restored { epoch_floor } => {

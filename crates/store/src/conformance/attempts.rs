@@ -1,7 +1,7 @@
 //! Claims about [`crate::Claims::settle`] and [`crate::Claims::finish`]: writes under an epoch, and what attempts add up to.
 #![expect(missing_docs, reason = "the names are the claims")]
 
-use punctual_core::run::{FailureCode, Outcome, RunEvent, RunState, SkipReason, WaitFor};
+use punctual_core::run::{FailureCode, Outcome, RunEvent, RunState, SkipReason, Tally, WaitFor};
 use punctual_core::{Elapsed, RunId};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -160,8 +160,11 @@ pub fn a_node_reports_ends_and_nothing_else(bench: &mut Bench) {
         RunEvent::CancelAsked,
         RunEvent::Kept,
     ];
+    let lost = RunEvent::OwnerLost { at: now };
     let check = |bench: &mut Bench, epoch| {
-        for event in not_ends {
+        // What is at work may be lost; what is not, not.
+        let is_at_work = bench.state(id) == "running";
+        for event in not_ends.into_iter().chain((!is_at_work).then_some(lost)) {
             let report = AttemptReport { run: id, epoch, event, report: said("") };
             let finish = |bench: &mut Bench| block_on(bench.store.finish(bench.now, vec![report])).unwrap();
             let written = bench.changes_nothing("no end", finish);
@@ -178,17 +181,18 @@ pub fn a_node_reports_ends_and_nothing_else(bench: &mut Bench) {
     assert!(matches!(bench.finish(&claimed, RunEvent::Succeeded), RunWritten::Done(_)));
 }
 
-pub fn a_node_may_say_that_it_has_lost_what_is_at_work(bench: &mut Bench) {
-    let node = bench.join("a");
+pub fn a_node_may_lose_its_own_work(bench: &mut Bench) {
+    // The answer that it should begin got lost, or it had to be stopped: without this the run would stay its own for good.
     let id = bench.due_run(json!({}));
-    let claimed = bench.claim_one(node);
+    let node = bench.join("a");
+    let running = bench.start_one(node);
     let lost = RunEvent::OwnerLost { at: bench.now };
-    assert_eq!(bench.finish(&claimed, lost), RunWritten::Stale, "what has not begun is handed back");
-    bench.settle(&claimed, Decision::Start);
-    let written = bench.finish(&claimed, lost);
+    let written = bench.finish(&running, lost);
     assert!(matches!(written, RunWritten::Done(RunState::Planned { .. })), "{written:?}");
-    let tally = bench.run(id).state.tally();
-    assert_eq!((tally.attempt, tally.losses), (1, 1));
+    assert_eq!(bench.run(id).state.tally(), Tally { attempt: 1, epoch: 1, losses: 1 });
+    assert_eq!(bench.finish(&running, lost), written, "the same report again");
+    assert_eq!(bench.finish(&running, RunEvent::Succeeded), RunWritten::Stale);
+    assert_eq!(bench.claim_one(node).epoch(), 2);
 }
 
 pub fn what_a_node_has_not_begun_it_may_give_back_or_call_off(bench: &mut Bench) {

@@ -197,7 +197,7 @@ pub fn a_withdrawn_slot_may_come_back(bench: &mut Bench) {
     assert_eq!(bench.state(later[0]), "planned");
 }
 
-pub fn a_cancelled_slot_stays_answered_while_its_row_is_kept(bench: &mut Bench) {
+pub fn a_cancelled_slot_stays_answered_until_its_time_is_past(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let run = bench.plan(schedule, &["10:00:00"])[0];
     block_on(bench.store.cancel(bench.now, run)).unwrap();
@@ -207,9 +207,12 @@ pub fn a_cancelled_slot_stays_answered_while_its_row_is_kept(bench: &mut Bench) 
     let mut withdraw = bench.write_for(schedule);
     withdraw.plan.as_mut().expect("it has a plan").withdrawn = vec![run];
     assert_eq!(bench.write(withdraw), Written::Conflict, "a cancelled run is not withdrawn");
-    bench.pass(60);
-    assert_eq!(block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap(), 1);
-    bench.plan(schedule, &["10:00:00"]);
+    bench.go("10:00:00");
+    let forget = |bench: &mut Bench| block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap();
+    assert_eq!(bench.changes_nothing("it ended long ago, and its slot lies ahead", forget), 0);
+    bench.go("10:00:01");
+    assert_eq!(forget(bench), 1);
+    assert!(bench.find(run).is_none());
 }
 
 pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
@@ -235,6 +238,21 @@ pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
     assert_eq!(retry.planned_for(), Some(at("09:01:00")), "a retry rests as long as its policy says");
     assert_eq!(retry.state.tally().attempt, 1);
     assert_eq!(retry.expires_at, None, "what has begun once is never too late any more");
+}
+
+pub fn what_has_been_touched_is_not_withdrawn(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let node = bench.join("a");
+    let runs = bench.plan(schedule, &["08:00:00", "08:10:00"]);
+    let failing = bench.start_one(node);
+    bench.finish(&failing, super::bench::failed(bench.now));
+    let parked = bench.claim_one(node);
+    bench.settle(&parked, Decision::HandBack { due_at: bench.now, parks: true });
+    for run in runs {
+        let mut write = bench.write_for(schedule);
+        write.plan.as_mut().expect("it has a plan").withdrawn = vec![run];
+        assert_eq!(bench.changes_nothing("withdrawing it", |bench| bench.write(write)), Written::Conflict);
+    }
 }
 
 pub fn what_planning_has_to_do_comes_earliest_first(bench: &mut Bench) {

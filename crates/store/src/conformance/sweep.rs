@@ -216,6 +216,17 @@ pub fn a_run_is_given_up_when_nobody_has_had_its_agent_for_ten_minutes(bench: &m
     assert_eq!(bench.state(ahead), "planned", "what is not due may still find its agent");
 }
 
+pub fn who_is_too_late_in_two_ways_is_answered_once(bench: &mut Bench) {
+    let mut sign = node_with(bench, &["reporter"]);
+    bench.joined(&sign).unwrap();
+    let run = bench.due_run(json!({"agent": "nobody's", "policy": {"max_delay": {"duration": "5m"}}}));
+    bench.pass(601);
+    sign.now = bench.now;
+    block_on(bench.store.renew(&sign)).unwrap();
+    assert_eq!(bench.ask_for(sign.node, ALL, &sign.agents).unwrap().swept, 1);
+    assert_eq!(skipped(bench, run), Some(SkipReason::Late));
+}
+
 pub fn an_agent_that_a_living_node_has_is_not_removed(bench: &mut Bench) {
     let node = bench.join("a");
     let run = bench.due_run(json!({"agent": "reader"}));

@@ -24,12 +24,11 @@ impl Claims for MemoryStore {
             return Err(StoreError::LeaseEnded);
         }
         let overdue = state.overdue(request);
-        let swept = overdue.len();
         let wants = overdue.wants();
         let mut draft = state.draft(&wants, now);
-        change::sweep(&mut draft, &overdue);
+        let swept = change::sweep(&mut draft, &overdue);
         state.save(draft, &wants);
-        if swept == SWEEP_MAX {
+        if overdue.len() == SWEEP_MAX {
             return Ok(Claimed { runs: vec![], swept, next_at: Some(now) });
         }
         let taken = state.take_runs(request);

@@ -25,8 +25,7 @@ impl Journal for MemoryStore {
 
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
         let mut state = self.state();
-        let is_old = |ended_at: Option<Timestamp>| ended_at.is_some_and(|ended_at| ended_at < before);
-        let old = state.world.runs.values().filter(|run| is_old(run.ended_at)).map(|run| run.id);
+        let old = state.world.runs.values().filter(|run| run.is_forgotten(before)).map(|run| run.id);
         let wants = Wants::runs(old);
         if wants.runs.is_empty() {
             return Ok(0);

@@ -48,11 +48,11 @@ impl Session {
             return Err(StoreError::LeaseEnded.into());
         }
         let overdue = self.overdue(request)?;
-        let swept = overdue.len();
-        if 0 < swept {
-            self.change(&overdue.wants(), now, |draft| change::sweep(draft, &overdue))?;
+        let mut swept = 0;
+        if !overdue.is_empty() {
+            swept = self.change(&overdue.wants(), now, |draft| change::sweep(draft, &overdue))?;
         }
-        if swept == SWEEP_MAX {
+        if overdue.len() == SWEEP_MAX {
             return Ok(Claimed { runs: vec![], swept, next_at: Some(now) });
         }
         self.set_limits(&request.limits)?;

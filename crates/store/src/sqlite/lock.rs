@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use rustix::fs::FlockOperation;
 
 use super::fault::{Done, Fault};
@@ -22,7 +23,7 @@ pub(super) struct Lock {
 }
 
 /// Where the second line begins: the first is filled up with spaces.
-const HEAD_OFFSET: u64 = 32;
+const HEAD_OFFSET: u64 = 64;
 
 /// The path of the file with something behind its name.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -50,10 +51,23 @@ impl Lock {
             }
             Err(error) => return Err(Fault::other(std::io::Error::from(error))),
         }
+        let lock = Lock { file };
+        lock.sign().map_err(Fault::other)?;
+        Ok(lock)
+    }
+
+    /// Writes who has it, and since when: the time is the one that the file system gives to the writing.
+    fn sign(&self) -> std::io::Result<()> {
+        let pid = std::process::id();
+        self.write_line(&format!("pid {pid}"))?;
+        let since = self.file.metadata()?.modified()?;
+        let since = Timestamp::try_from(since).unwrap_or_default().as_second();
+        self.write_line(&format!("pid {pid}, since {}", Timestamp::from_second(since).unwrap_or_default()))
+    }
+
+    fn write_line(&self, text: &str) -> std::io::Result<()> {
         let width = HEAD_OFFSET as usize - 1;
-        let line = format!("{:width$}\n", format!("pid {}", std::process::id()));
-        file.write_all_at(line.as_bytes(), 0).map_err(Fault::other)?;
-        Ok(Lock { file })
+        self.file.write_all_at(format!("{text:width$}\n").as_bytes(), 0)
     }
 
     /// Notes the last entry that was committed. Not synced: what is older than the truth is still true.
@@ -94,6 +108,6 @@ fn holder(file: &File) -> String {
     let mut line = [0; HEAD_OFFSET as usize];
     let read = file.read_at(&mut line, 0).unwrap_or(0);
     let text = String::from_utf8_lossy(&line[..read]);
-    let pid = text.trim();
-    if pid.is_empty() { String::new() } else { format!(" ({pid})") }
+    let signed = text.trim();
+    if signed.is_empty() { String::new() } else { format!(" ({signed})") }
 }

@@ -13,6 +13,7 @@ mod blocked;
 mod claims;
 mod derived;
 mod fault;
+mod fold;
 mod gates;
 mod journal;
 mod lanes;

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::fault::{Done, Fault, Severity};
+use super::fold::Fold;
 use super::gates::{Kind, Shared, gates_of};
 use super::journal::{Chain, EntryRow, read_days};
 use super::lanes::read_lane;
@@ -25,7 +26,7 @@ use super::readers::{in_one_state, read_error};
 use super::rows::{RunRow, TermsRead, queues, read_schedules};
 use super::session::read_head;
 use super::values::{At, Id, count};
-use crate::compare::differences;
+use crate::compare::{differences, told};
 use crate::error::{Result, StoreError};
 use crate::requests::Head;
 
@@ -52,7 +53,7 @@ pub(super) fn verify(path: &Path) -> Done<Vec<String>> {
     let noted = noted_beside(path);
     let read = connect_to_read(path).and_then(|connection| in_one_state(&connection, |it| look(it, noted, &mut found)));
     match read {
-        Ok(()) => Ok(found),
+        Ok(()) => Ok(told(found)),
         // What cannot be read is wrong, too.
         Err(fault) if fault.severity() == Severity::Fatal && !is_io(&fault) => {
             found.push(fault.to_string());
@@ -108,7 +109,7 @@ fn fold(connection: &Connection, found: &mut Vec<String>) -> Done<Option<World>>
         connection
             .query_row("SELECT first_seq, checksum_before FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut chain = Chain { seq: count(first) - 1, checksum: before.cast_unsigned() };
-    let mut world = World::beginning_at(count(first));
+    let mut folded = Fold::beginning_at(count(first));
     let sql = "SELECT seq, at, body, checksum, kind, schedule_id, run_id FROM journal WHERE ?1 <= seq ORDER BY seq";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([first])?;
@@ -122,7 +123,7 @@ fn fold(connection: &Connection, found: &mut Vec<String>) -> Done<Option<World>>
         if !is_indexed_as(&entry.body, row)? {
             found.push(format!("entry {} of the journal is indexed as another", entry.seq));
         }
-        if let Err(error) = world.apply(&entry) {
+        if let Err(error) = folded.apply(&entry) {
             found.push(format!("entry {} of the journal cannot have happened: {error}", entry.seq));
             return Ok(None);
         }
@@ -130,7 +131,7 @@ fn fold(connection: &Connection, found: &mut Vec<String>) -> Done<Option<World>>
     if let Err(what) = chain.check_head(head) {
         found.push(what);
     }
-    Ok(Some(world))
+    Ok(Some(folded.into_world()))
 }
 
 fn is_indexed_as(body: &Body, row: &Row<'_>) -> Done<bool> {

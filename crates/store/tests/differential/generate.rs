@@ -158,7 +158,7 @@ impl Generator {
         let caps = if self.percent(95) { self.caps.clone() } else { self.roll_caps() };
         let agents = if self.percent(90) { AGENTS.to_vec() } else { self.agents() };
         let node = self.node(state);
-        let claim = Op::Claim { node, limit: self.dice.one(&[1, 1, 2, 3, 5, 20]), agents, caps };
+        let claim = Op::Claim { node, limit: self.dice.one(&[0, 1, 1, 2, 3, 5, 20]), agents, caps };
         let lease = state.nodes.get(&super::names::node_id(node)).map(|node| node.lease_until);
         if lease.is_some_and(|lease| time(self.now) <= lease) || self.percent(20) {
             return claim;

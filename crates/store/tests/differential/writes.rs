@@ -157,11 +157,13 @@ impl Generator {
         let run = self.runs;
         let mut slot = self.slot(run, shape);
         if self.dice.chance(2) {
-            // Somebody else's id, or somebody else's slot.
+            // Somebody else's id, or somebody else's slot. Not the id of one that may be gone when this is written: an id is
+            // given once.
             let all: Vec<&Run> = state.world.runs.values().collect();
             if let Some(other) = self.dice.any(&all) {
                 let (id, key) = (number(other.id.0), millis(other.scheduled_at));
-                (slot.run, slot.key) = if self.dice.chance(50) { (id, slot.key) } else { (run, key) };
+                let stays = !other.is_untouched() && self.dice.chance(50);
+                (slot.run, slot.key) = if stays { (id, slot.key) } else { (run, key) };
             }
         }
         slot.follows = match plan.runs.last() {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::claimer::{Claimer, StartedRun, idempotency_key};
-use crate::clock::{Clock, ClockStep, ClockWatch};
+use crate::clock::{Clock, ClockStep, ClockWatch, HOLD_MAX};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
@@ -29,6 +29,9 @@ use crate::spawn::Spawn;
 
 /// How long a loop rests after a failure of the store.
 const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+/// How long claiming waits for planning to catch up, at most: a schedule that cannot be planned must not stop the others.
+const CATCH_UP_WAIT: Duration = Duration::from_secs(30);
 
 /// How long a stopping node waits for work that has been told to stop.
 const KILL_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_secs(15);
@@ -123,6 +126,38 @@ struct Incarnation {
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
+    /// Whether planning has made up for what was missed before the node came, or before its clock was set.
+    catch_up: Arc<CatchUp>,
+    /// Until when, by the boot clock, nothing is claimed that planning has not looked at.
+    waits_until: Duration,
+}
+
+/// What lets claiming wait for planning, so that nothing is claimed that catch-up lets go.
+#[derive(Debug, Default)]
+struct CatchUp {
+    /// How often there was something to be made up for; the first time is the start.
+    wanted: AtomicU64,
+    /// Up to which of them planning has.
+    done: AtomicU64,
+}
+
+impl CatchUp {
+    fn want(&self) {
+        self.wanted.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn wanted(&self) -> u64 {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// Notes how far planning has come. Whether that was news.
+    fn note(&self, done: u64) -> bool {
+        self.done.fetch_max(done, Ordering::AcqRel) < done
+    }
+
+    fn is_done(&self) -> bool {
+        self.wanted() <= self.done.load(Ordering::Acquire)
+    }
 }
 
 /// Work that goes on here.
@@ -189,6 +224,8 @@ impl Incarnation {
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
+            catch_up: Arc::default(),
+            waits_until: Duration::ZERO,
         }
     }
 
@@ -198,7 +235,9 @@ impl Incarnation {
         info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
         let end_planning = stop.child_token();
         let (has_ended, planning) = oneshot::channel();
-        let plan_loop = plan_loop(self.parts.clone(), self.node, end_planning.clone());
+        self.wait_for_catch_up(Duration::ZERO);
+        let catch_up = Arc::clone(&self.catch_up);
+        let plan_loop = plan_loop(self.parts.clone(), self.node, catch_up, end_planning.clone());
         self.parts.spawn.spawn(Box::pin(async move {
             plan_loop.await;
             has_ended.send(()).ok();
@@ -257,6 +296,9 @@ impl Incarnation {
         if self.watch.is_held(boot) {
             return Ok(keep_at.min(later(now, self.parts.settings.poll.duration())));
         }
+        if !self.catch_up.is_done() && boot < self.waits_until {
+            return Ok(keep_at.min(later(now, RETRY_AFTER)));
+        }
         let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
         let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(self.held.len()) };
         let round = self.claimer.tick(now, free).await?;
@@ -293,13 +335,26 @@ impl Incarnation {
     fn watch_clock(&mut self, now: Timestamp) {
         match self.watch.observe(now, self.parts.clock.boot()) {
             ClockStep::None => {}
-            ClockStep::Set(step) => warn!("the clock was set by {step:#}"),
+            ClockStep::Set(step) => {
+                warn!("the clock was set by {step:#}");
+                if step.is_positive() {
+                    self.wait_for_catch_up(Duration::ZERO);
+                }
+            }
             ClockStep::Held(step) => {
                 error!(
                     "the clock leapt forward by {step:#}: nothing is planned or claimed for 10 minutes, repair it now"
                 );
+                self.wait_for_catch_up(HOLD_MAX);
             }
         }
+    }
+
+    /// Claims nothing until planning has looked, for a while behind the time in which it may not look.
+    fn wait_for_catch_up(&mut self, behind: Duration) {
+        self.catch_up.want();
+        self.waits_until = self.parts.clock.boot().saturating_add(behind).saturating_add(CATCH_UP_WAIT);
+        self.parts.nudges.plan.notify_one();
     }
 
     /// Begins the work of a run. It is written as running already.
@@ -415,19 +470,26 @@ impl Incarnation {
 }
 
 /// Plans, until it is told to stop.
-async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
+async fn plan_loop(parts: Parts, node: NodeId, catch_up: Arc<CatchUp>, stop: CancellationToken) {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
     let poll = settings.poll.duration();
     let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node);
     let mut housekeeping = Housekeeping::new(store, settings);
     let mut watch = ClockWatch::default();
     loop {
+        // Asked for before the clock is read: whoever asks later is answered by the next look.
+        let wanted = catch_up.wanted();
         let now = clock.now();
-        watch.observe(now, clock.boot());
+        if let ClockStep::Set(step) = watch.observe(now, clock.boot())
+            && step.is_positive()
+        {
+            planner.clock_stepped(now.checked_sub(step).unwrap_or(now));
+        }
         let planned = if watch.is_held(clock.boot()) { Ok(None) } else { planner.tick(now).await.map(Some) };
         let wake_at = match planned {
             Ok(Some(planned)) => {
-                if planned.wrote {
+                let has_caught_up = !planned.has_more && catch_up.note(wanted);
+                if planned.wrote || has_caught_up {
                     nudges.runs_changed();
                 }
                 if planned.is_planner

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::plan::{Planning, plan};
+use punctual_core::plan::{Outage, Planning, plan};
 use punctual_core::schedule::{CompileError, EndReason, Schedule, ScheduleState, Trigger};
 use punctual_core::time::Timetable;
 use punctual_core::{NodeId, ScheduleId};
@@ -48,6 +48,8 @@ pub struct Planner {
     reconciled_at: Option<Timestamp>,
     reconciled_to: Option<ScheduleId>,
     next_midnight: Option<Timestamp>,
+    /// Where the clock was when it was set forwards, until that is noted.
+    stepped_from: Option<Timestamp>,
     /// Schedules whose last write was a conflict: they are planned with a look at every run that stands.
     careful: BTreeSet<ScheduleId>,
 }
@@ -59,6 +61,8 @@ pub struct Planned {
     pub is_planner: bool,
     /// Whether plans were written, so that there may be something to claim.
     pub wrote: bool,
+    /// Whether there is more to be planned at once, so that what an outage has missed may not be made up for yet.
+    pub has_more: bool,
     /// When to look again, unless something changes before.
     pub wake_at: Timestamp,
 }
@@ -85,6 +89,7 @@ impl Planner {
             reconciled_at: None,
             reconciled_to: None,
             next_midnight: None,
+            stepped_from: None,
             careful: BTreeSet::new(),
         }
     }
@@ -94,9 +99,14 @@ impl Planner {
         let lease = self.store.take_planner(&self.settings.sign(self.node, now)).await?;
         if !lease.is_held {
             let wake_at = self.poll_at(now).min(later(lease.until, SignedDuration::from_secs(2)));
-            return Ok(Planned { is_planner: false, wrote: false, wake_at });
+            self.stepped_from = None;
+            return Ok(Planned { is_planner: false, wrote: false, has_more: false, wake_at });
         }
-        if let Some(outage) = lease.outage {
+        if let Some(from) = self.stepped_from.filter(|from| *from < now) {
+            self.store.note_outage(now, self.node, from).await?;
+        }
+        let stepped = self.stepped_from.take().map(|from| Outage { from, until: now, kept: None });
+        if let Some(outage) = lease.outage.or(stepped) {
             warn!(from = %outage.from, until = %outage.until, "nobody planned for a while: catching up");
             self.recovering = Recovering::new(self.settings.max_recovery_catch_ups);
         }
@@ -112,16 +122,17 @@ impl Planner {
             }
         }
         writes.extend(self.recovering.writes(recovered, now));
+        let has_rest = writes.iter().any(|write| write.plan.as_ref().is_some_and(|plan| plan.outage.is_some()));
         let wrote = !writes.is_empty();
         let ids: Vec<ScheduleId> = writes.iter().map(PlanWrite::schedule).collect();
         let written = self.store.plan(now, writes).await?;
         self.careful =
             ids.iter().zip(&written).filter(|(_, it)| **it == Written::Conflict).map(|(id, _)| *id).collect();
         if !self.careful.is_empty() {
-            return Ok(Planned { is_planner: true, wrote, wake_at: later(now, CONFLICT_REST) });
+            return Ok(Planned { is_planner: true, wrote, has_more: true, wake_at: later(now, CONFLICT_REST) });
         }
-        if is_full {
-            return Ok(Planned { is_planner: true, wrote, wake_at: now });
+        if is_full || has_rest {
+            return Ok(Planned { is_planner: true, wrote, has_more: true, wake_at: now });
         }
         self.reconcile(now).await?;
         let mut wake_at = self.poll_at(now);
@@ -131,7 +142,7 @@ impl Planner {
             wake_at = wake_at.min(plan_at.max(earliest));
         }
         let wake_at = self.next_midnight.map_or(wake_at, |midnight| wake_at.min(midnight.max(now)));
-        Ok(Planned { is_planner: true, wrote, wake_at })
+        Ok(Planned { is_planner: true, wrote, has_more: false, wake_at })
     }
 
     /// What one schedule needs.
@@ -236,6 +247,11 @@ impl Planner {
         }
         self.timetables.insert(schedule.id, (schedule.version, Arc::clone(&timetable)));
         Ok(timetable)
+    }
+
+    /// The clock was set forwards, from an instant: nobody planned in the time that it left out.
+    pub fn clock_stepped(&mut self, from: Timestamp) {
+        self.stepped_from = Some(self.stepped_from.map_or(from, |earlier| earlier.min(from)));
     }
 
     /// A schedule has been written: its zone may be new.

@@ -16,9 +16,7 @@ fn check(limits: Limits, fields: &[Value], at_work: usize) {
     world.settings.limits = Arc::new(limits.clone());
     world.node("a");
     world.node("b");
-    for agent in ["reporter", "quick", "slow"] {
-        world.work(agent, Way::Stays);
-    }
+    ["reporter", "quick", "slow"].into_iter().for_each(|agent| world.work(agent, Way::Stays));
     let ids: Vec<ScheduleId> = fields.iter().map(|fields| world.create(fields.clone())).collect();
     world.advance_to("09:00");
     assert_eq!(world.count_held(), at_work, "{limits:?}");

@@ -6,6 +6,7 @@ mod clock;
 mod edits;
 mod limits;
 mod midnight;
+mod node;
 mod outage;
 mod overlap;
 mod pauses;

@@ -9,9 +9,9 @@ use punctual_core::journal::SkipEntry;
 use punctual_core::plan::{Planning, answer_pause, plan};
 use punctual_core::run::{Run, RunState, Terms};
 use punctual_core::schedule::{CompileError, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger};
-use punctual_core::time::SlotKey;
+use punctual_core::time::{SlotKey, Timetable};
 use punctual_core::{RunId, ScheduleId};
-use punctual_store::{Cancellation, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
+use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
 
 use crate::ids::Ids;
 use crate::replan::{self, PlanBase};
@@ -70,7 +70,9 @@ impl Editor {
         let cursor = Schedule::cursor_from(&schedule.trigger, now);
         let schedule = Schedule { id, version: 1, cursor, runs_started: 0, ..schedule };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let planned = plan(&Planning { schedule: &schedule, timetable: &timetable, waiting: 0 }, &schedule.cursor, now);
+        let answered = Planning::NONE_ANSWERED;
+        let planning = Planning { schedule: &schedule, timetable: &timetable, waiting: 0, answered };
+        let planned = plan(&planning, &schedule.cursor, now);
         let base = PlanBase::of_new(&schedule, &self.settings);
         let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
         write.change = ScheduleChange::Put(Box::new(schedule.clone()));
@@ -212,15 +214,16 @@ impl Editor {
         let schedule = &*subject.task.record.schedule;
         let ScheduleState::Paused(_) = schedule.state else { return Ok(vec![]) };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
+        let (waiting, answered) = (subject.task.waiting, replan::answered(subject));
+        let planning = Planning { schedule, timetable: &timetable, waiting, answered: &answered };
         let mut skips: Vec<SkipEntry> = vec![];
         let mut cursor = schedule.cursor.clone();
         for _ in 0..PAUSE_CALLS_MAX {
             let answered = answer_pause(&planning, &cursor, now);
             for skip in answered.skips().map(|range| SkipEntry::new(schedule, range)) {
                 match skips.last_mut() {
-                    // One call ends where the next begins.
-                    Some(last) if last.reason == skip.reason => {
+                    // One call ends where the next begins, unless a run stands in between.
+                    Some(last) if is_next(&timetable, last, &skip) => {
                         (last.last, last.last_at) = (skip.last, skip.last_at);
                         last.count += skip.count;
                     }
@@ -234,6 +237,13 @@ impl Editor {
         }
         Ok(skips)
     }
+}
+
+/// Whether a range of skips begins with the slot behind the last one of another.
+fn is_next(timetable: &Timetable, range: &SkipEntry, next: &SkipEntry) -> bool {
+    let from = range.last_at.checked_sub(MOMENT).unwrap_or(Timestamp::MIN);
+    let mut behind = timetable.slots(from).map(|slot| slot.key()).skip_while(|key| *key != range.last).skip(1);
+    range.reason == next.reason && behind.next().as_ref() == Some(&next.first)
 }
 
 /// What fires as soon as it is enabled fires when it is enabled again.

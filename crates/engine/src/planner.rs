@@ -142,7 +142,12 @@ impl Planner {
             let cursor = schedule.cursor.clone();
             return Ok(Some(replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now)));
         }
-        let planning = Planning { schedule: &schedule, timetable: &timetable, waiting: task.waiting };
+        let planning = Planning {
+            schedule: &schedule,
+            timetable: &timetable,
+            waiting: task.waiting,
+            answered: Planning::NONE_ANSWERED,
+        };
         let planned = plan(&planning, &schedule.cursor, now);
         let ended = end_of(&schedule, &task, planned.is_over);
         let base = PlanBase::new(&task.record, &self.settings);

@@ -16,7 +16,7 @@ pub fn answer_pause(planning: &Planning<'_>, cursor: &Cursor, until: Timestamp) 
     let ScheduleState::Paused(pause) = &planning.schedule.state else { return plan };
     let reason = pause.kind.skip_reason();
     let end = answer(&mut plan, planning.timetable, cursor.at, until, |slot| {
-        if cursor.is_new(slot) { Decision::Skip(reason) } else { Decision::Answered }
+        if cursor.is_new(slot) && !planning.has_answer(slot) { Decision::Skip(reason) } else { Decision::Answered }
     });
     plan.wake_at = matches!(end, End::Work).then_some(until);
     plan

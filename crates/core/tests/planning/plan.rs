@@ -1,9 +1,13 @@
 //! Planning: every slot gets exactly one answer, whatever moments planning is called at.
 
+use std::collections::BTreeSet;
+
 use crate::support::{Subject, ZoneFolder, at, show};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use punctual_core::plan::{Answer, PLAN_AHEAD_MAX, Plan, WORK_MAX, answer_pause, horizon, plan};
+use punctual_core::plan::{
+    Answer, Outage, PLAN_AHEAD_MAX, Plan, Planning, WORK_MAX, answer_pause, catch_up, horizon, plan,
+};
 use punctual_core::schedule::Cursor;
 use serde_json::json;
 
@@ -159,6 +163,24 @@ fn a_paused_schedule_is_answered_when_it_goes_on() {
     assert_eq!((show(&first), first.wake_at), (vec![format!("disabled×{WORK_MAX}")], Some(until)));
     let second = answer_pause(&subject.planning(), &first.cursor, until);
     assert_eq!((show(&second), second.wake_at), (vec!["disabled×800".to_owned()], None));
+}
+
+#[test]
+fn a_slot_that_was_called_off_ahead_of_its_time_has_its_answer() {
+    let pause = json!({"paused": {"kind": "paused", "at": "2026-01-05T00:00:00Z", "source": "ada"}});
+    let subject = Subject::new(json!({"trigger": {"cron": [{"expression": "0 */6 * * *"}]}, "state": pause}));
+    let noon = subject.timetable.slots(at("2026-01-05T11:00:00Z")).next().unwrap();
+    let answered = BTreeSet::from([noon.key()]);
+    let planning = Planning { answered: &answered, ..subject.planning() };
+    let resumed = answer_pause(&planning, &subject.schedule.cursor, at("2026-01-05T23:00:00Z"));
+    assert_eq!(show(&resumed), ["paused×1", "paused×1"], "06:00, and 18:00 behind what is answered");
+    let active = Subject::new(json!({"trigger": {"cron": [{"expression": "0 */6 * * *"}]}}));
+    let planning = Planning { answered: &answered, ..active.planning() };
+    let planned = plan(&planning, &active.schedule.cursor, at("2026-01-05T07:00:00Z"));
+    assert_eq!(show(&planned), ["2026-01-05T06:00:00Z", "2026-01-05T18:00:00Z", "2026-01-06T00:00:00Z"]);
+    let outage = Outage { from: at("2026-01-05T01:00:00Z"), until: at("2026-01-05T13:00:00Z"), kept: None };
+    let recovery = catch_up(&planning, &active.schedule.cursor, &outage, &[]);
+    assert_eq!(show(&recovery.plan), ["2026-01-05T06:00:00Z"], "the latest that has no answer");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! A node: the loops around the ticks, and the work that it carries out.
 //!
-//! Two loops. One plans. The other keeps the lease, writes what has ended, claims what is ready and starts it, in this
-//! order and never at once, so that what the node holds and what is its own can be compared. Only waiting is interrupted.
+//! Three loops. One plans. One keeps the lease, writes what has ended, claims what is ready and starts it, in this order and
+//! never at once, so that what the node holds and what is its own can be compared. The third fences: it stops work in time
+//! when the second hangs in a call of the store. Only waiting is interrupted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent};
 use punctual_core::schedule::Work;
 use punctual_core::{NodeId, RunId};
@@ -17,19 +19,20 @@ use tracing::{error, info, warn};
 
 use crate::claimer::{Claimer, StartedRun, idempotency_key};
 use crate::clock::{Clock, ClockStep, ClockWatch};
+use crate::holdings::{Holdings, WhyStopped};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
 use crate::planner::{Planner, later};
-use crate::runner::{Assignment, Ending, Finish, RunContext, Runner, StopLevel, Stopper, stop_pair};
+use crate::runner::{Assignment, Ending, Finish, RunContext, Runner, StopLevel};
 use crate::settings::Settings;
 use crate::spawn::Spawn;
 
 /// How long a loop rests after a failure of the store.
-const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long a stopping node waits for work that has been told to stop.
-const KILL_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_secs(15);
+const KILL_WAIT: SignedDuration = SignedDuration::from_secs(15);
 
 /// What a node is made of.
 #[derive(Clone)]
@@ -98,17 +101,10 @@ struct Incarnation {
     keeper: Keeper,
     claimer: Claimer,
     watch: ClockWatch,
-    held: BTreeMap<RunId, HeldRun>,
+    holdings: Arc<Holdings>,
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
-}
-
-/// Work that goes on here.
-struct HeldRun {
-    epoch: u64,
-    stopper: Stopper,
-    why: Option<WhyStopped>,
 }
 
 /// How the work of an attempt ended.
@@ -143,27 +139,18 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Why work is stopped by its own node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WhyStopped {
-    /// Somebody has called it off.
-    Cancelled,
-    /// It belongs to somebody else, or may soon.
-    Lost,
-    /// The node stops.
-    Shutdown,
-}
-
 impl Incarnation {
     fn new(parts: &Parts, node: NodeId) -> Incarnation {
         let (store, settings) = (Arc::clone(&parts.store), Arc::clone(&parts.settings));
+        let lease = Duration::try_from(settings.lease.duration()).unwrap_or_default();
+        let holdings = Arc::new(Holdings::new((!store.is_exclusive()).then_some(lease)));
         Incarnation {
-            keeper: Keeper::new(Arc::clone(&store), Arc::clone(&settings), node),
+            keeper: Keeper::new(Arc::clone(&store), Arc::clone(&settings), node, Arc::clone(&holdings)),
             claimer: Claimer::new(store, settings, node),
             parts: parts.clone(),
             node,
             watch: ClockWatch::default(),
-            held: BTreeMap::new(),
+            holdings,
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
@@ -174,25 +161,22 @@ impl Incarnation {
         let clock = Arc::clone(&self.parts.clock);
         self.keeper.join(clock.now(), clock.boot()).await?;
         info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
-        let end_planning = stop.child_token();
-        let (has_ended, planning) = oneshot::channel();
-        let plan_loop = plan_loop(self.parts.clone(), self.node, end_planning.clone());
-        self.parts.spawn.spawn(Box::pin(async move {
-            plan_loop.await;
-            has_ended.send(()).ok();
-        }));
+        let (end_planning, end_watching) = (CancellationToken::new(), CancellationToken::new());
+        let planning = self.spawn(plan_loop(self.parts.clone(), self.node, end_planning.clone()));
+        let watching = self.spawn(fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()));
         let ended = self.work_loop(stop).await;
         if ended.is_ok() {
             self.drain().await;
         }
-        self.stop_all(StopLevel::Now, WhyStopped::Lost);
+        end_planning.cancel();
+        self.holdings.stop_all(StopLevel::Now, WhyStopped::Lost);
         while 0 < self.at_work {
             let ended = self.next_end().await;
             self.take_end(ended);
         }
-        end_planning.cancel();
-        if planning.await.is_err() {
-            error!("the planner has failed");
+        end_watching.cancel();
+        if planning.await.is_err() || watching.await.is_err() {
+            error!("a loop of the node has failed");
         }
         if ended.is_ok() {
             self.write_reports(clock.now()).await.ok();
@@ -230,16 +214,7 @@ impl Incarnation {
     async fn round(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
         let boot = self.parts.clock.boot();
         self.watch_clock(now);
-        let fence = self.keeper.fence(boot);
-        if fence != StopLevel::GoOn {
-            self.stop_all(fence, WhyStopped::Lost);
-        }
-        let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
-        let upkeep = self.keeper.tick(now, boot, &held).await?;
-        for (id, level) in upkeep.stop {
-            let why = if level == StopLevel::Now { WhyStopped::Lost } else { WhyStopped::Cancelled };
-            self.stop_one(id, level, why);
-        }
+        let upkeep = self.keeper.tick(now, boot).await?;
         while let Ok(ended) = self.ends.1.try_recv() {
             self.take_end(ended);
         }
@@ -247,10 +222,11 @@ impl Incarnation {
         if self.watch.is_held(boot) {
             return Ok(upkeep.wake_at.min(later(now, self.parts.settings.poll.duration())));
         }
-        let free = self.parts.settings.places.saturating_sub(self.held.len());
-        let round = self.claimer.tick(now, free).await?;
+        let held = self.holdings.held();
+        let free = self.parts.settings.places.saturating_sub(held.len());
+        let round = self.claimer.tick(now, free, &held).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));
-        let has_room = self.held.len() < self.parts.settings.places;
+        let has_room = self.holdings.len() < self.parts.settings.places;
         if round.may_have_more && has_room {
             return Ok(now);
         }
@@ -273,7 +249,10 @@ impl Incarnation {
     fn start(&mut self, started: StartedRun, now: Timestamp) {
         let run = &started.run;
         let (id, epoch) = (run.id, run.epoch());
-        let (stopper, stop) = stop_pair();
+        let Some(stop) = self.holdings.begin((id, epoch), self.parts.clock.boot()) else {
+            warn!(run.id = %id, "run {id} is not begun: the store took so long that it may be another node's");
+            return;
+        };
         let assignment = assignment(&started, now);
         let runner = self.parts.runners.get(run.terms.work.agent()).cloned();
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
@@ -284,7 +263,16 @@ impl Incarnation {
             });
         }));
         self.at_work += 1;
-        self.held.insert(id, HeldRun { epoch, stopper, why: None });
+    }
+
+    /// Lets a loop run; what is returned says when it has ended.
+    fn spawn(&self, a_loop: impl Future<Output = ()> + Send + 'static) -> oneshot::Receiver<()> {
+        let (ends, has_ended) = oneshot::channel();
+        self.parts.spawn.spawn(Box::pin(async move {
+            a_loop.await;
+            ends.send(()).ok();
+        }));
+        has_ended
     }
 
     async fn next_end(&mut self) -> WorkEnd {
@@ -295,9 +283,9 @@ impl Incarnation {
     fn take_end(&mut self, ended: WorkEnd) {
         let WorkEnd { run: id, epoch, finish } = ended;
         self.at_work -= 1;
-        let why = self.held.get(&id).and_then(|held| held.why);
+        let why = self.holdings.why((id, epoch));
         let Some(event) = event_of(&finish.ending, why, self.parts.clock.now()) else {
-            self.held.remove(&id);
+            self.holdings.end((id, epoch));
             return;
         };
         self.reports.push(AttemptReport { run: id, epoch, event, report: finish.report });
@@ -310,7 +298,7 @@ impl Incarnation {
         }
         let written = self.parts.store.finish(now, self.reports.clone()).await?;
         for (report, written) in std::mem::take(&mut self.reports).into_iter().zip(written) {
-            self.held.remove(&report.run);
+            self.holdings.end((report.run, report.epoch));
             match written {
                 RunWritten::Done(state) => {
                     info!(run.id = %report.run, "run {} is {} after {}", report.run, state.name(), report.event.name());
@@ -323,27 +311,15 @@ impl Incarnation {
         Ok(())
     }
 
-    fn stop_one(&mut self, id: RunId, level: StopLevel, why: WhyStopped) {
-        if let Some(held) = self.held.get_mut(&id) {
-            held.why = Some(held.why.filter(|before| *before == WhyStopped::Lost).unwrap_or(why));
-            held.stopper.pull(level);
-        }
-    }
-
-    fn stop_all(&mut self, level: StopLevel, why: WhyStopped) {
-        let ids: Vec<RunId> = self.held.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.stop_one(id, level, why));
-    }
-
     /// Waits for what is at work, up to a deadline; then asks the rest to stop.
     async fn drain(&mut self) {
         let clock = Arc::clone(&self.parts.clock);
         let deadline = later(clock.now(), self.parts.settings.drain.duration());
-        if !self.held.is_empty() {
-            info!("stopping: waiting for {} runs until {deadline}", self.held.len());
+        if !self.holdings.is_empty() {
+            info!("stopping: waiting for {} runs until {deadline}", self.holdings.len());
         }
         self.wait_for_work(deadline).await;
-        self.stop_all(StopLevel::Ask, WhyStopped::Shutdown);
+        self.holdings.stop_all(StopLevel::Ask, WhyStopped::Shutdown);
         self.wait_for_work(later(clock.now(), KILL_WAIT)).await;
     }
 
@@ -352,9 +328,15 @@ impl Incarnation {
         let clock = Arc::clone(&self.parts.clock);
         while 0 < self.at_work && clock.now() < deadline {
             let now = clock.now();
-            let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
-            let kept = self.keeper.tick(now, clock.boot(), &held).await;
-            let wake_at = kept.map_or_else(|error| self.keeper.retry_at(now, &error), |upkeep| upkeep.wake_at);
+            let wake_at = match self.keeper.tick(now, clock.boot()).await {
+                Ok(upkeep) => upkeep.wake_at,
+                Err(error) => {
+                    if matches!(error, StoreError::LeaseEnded) {
+                        self.holdings.stop_all(StopLevel::Now, WhyStopped::Lost);
+                    }
+                    self.keeper.retry_at(now, &error)
+                }
+            };
             if let Err(error) = self.write_reports(now).await {
                 warn!(%error, "ends of runs could not be written yet");
             }
@@ -365,6 +347,18 @@ impl Incarnation {
             }
         }
         self.write_reports(clock.now()).await.ok();
+    }
+}
+
+/// Stops work in time when the lease cannot be renewed, whatever the store does meanwhile.
+async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: CancellationToken) {
+    loop {
+        let wait = SignedDuration::try_from(holdings.enforce(clock.boot())).unwrap_or(RETRY_AFTER);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = clock.sleep_until(later(clock.now(), wait)) => {}
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use punctual_core::run::{Report, RunEvent};
 use punctual_store::{AttemptReport, Renewal, Result, RunWritten, Store, StoreError};
 use tracing::warn;
 
+use crate::clock::{ClockStep, ClockWatch};
 use crate::holdings::{Attempt, Holdings, WhyStopped};
 use crate::planner::later;
 use crate::runner::StopLevel;
@@ -32,6 +33,9 @@ pub struct Keeper {
     holdings: Arc<Holdings>,
     /// When the node has to prove itself next.
     renew_at: Option<Timestamp>,
+    watch: ClockWatch,
+    /// From when on, by the boot clock, the leases of others say who is dead.
+    trusts_leases_at: Option<Duration>,
 }
 
 /// What a look at the lease brought.
@@ -46,7 +50,7 @@ pub struct Upkeep {
 impl Keeper {
     /// A keeper for a node that is about to join.
     pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId, holdings: Arc<Holdings>) -> Keeper {
-        Keeper { store, settings, node, holdings, renew_at: None }
+        Keeper { store, settings, node, holdings, renew_at: None, watch: ClockWatch::default(), trusts_leases_at: None }
     }
 
     /// Brings the node to life.
@@ -61,6 +65,7 @@ impl Keeper {
     ///
     /// Fails with [`StoreError::LeaseEnded`] when the node has been taken for dead: nothing of its work may go on.
     pub async fn tick(&mut self, now: Timestamp, boot: Duration) -> Result<Upkeep> {
+        self.watch_clock(now, boot);
         // A clock that was set back must not keep the node from renewing.
         let is_time = self.renew_at.is_none_or(|at| at <= now || later(now, self.settings.lease.duration()) < at);
         if !is_time {
@@ -79,7 +84,8 @@ impl Keeper {
         self.hand_back(owned.difference(&held).copied().collect(), now).await?;
         let mut wake_at = self.renew_at.unwrap_or(now);
         let mut found_work = false;
-        if let Some(ends_at) = renewal.next_foreign_end {
+        let trusts_leases = self.trusts_leases_at.is_some_and(|at| at <= boot);
+        if let Some(ends_at) = renewal.next_foreign_end.filter(|_| trusts_leases) {
             let over_at = later(ends_at, BURY_AFTER);
             if over_at < now {
                 let dead = self.store.bury(ends_at.max(now.checked_sub(BURY_AFTER).unwrap_or(now))).await?;
@@ -93,6 +99,19 @@ impl Keeper {
             }
         }
         Ok(Upkeep { found_work, wake_at })
+    }
+
+    /// A clock that was set forwards ends every lease, and nobody is dead for that. Whoever lives renews within the length of
+    /// a lease; so whoever has just come, and may not have seen the clock move, waits as long.
+    fn watch_clock(&mut self, now: Timestamp, boot: Duration) {
+        let step = self.watch.observe(now, boot);
+        if step != ClockStep::None || self.trusts_leases_at.is_none() {
+            self.trusts_leases_at = Some(boot.saturating_add(self.lease()));
+        }
+    }
+
+    fn lease(&self) -> Duration {
+        Duration::try_from(self.settings.lease.duration()).unwrap_or_default()
     }
 
     /// Runs that are the node's own but that it does not hold: their claim was written and the answer got lost.
@@ -116,9 +135,8 @@ impl Keeper {
     }
 
     fn renewed(&mut self, renewal: &Renewal, sent_at: Timestamp, sent_boot: Duration) {
-        let lease = self.settings.lease.duration();
-        self.holdings.renewed(sent_boot, Duration::try_from(lease).unwrap_or_default());
-        self.renew_at = Some(later(sent_at, lease / 3));
+        self.holdings.renewed(sent_boot, self.lease());
+        self.renew_at = Some(later(sent_at, self.settings.lease.duration() / 3));
         debug_assert!(sent_at <= renewal.lease_until, "a lease ends after it begins");
     }
 
@@ -126,5 +144,88 @@ impl Keeper {
     pub fn retry_at(&self, now: Timestamp, error: &StoreError) -> Timestamp {
         warn!(%error, "the lease could not be renewed");
         later(now, RETRY_AFTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use punctual_core::time::Zones;
+    use punctual_store::Nodes;
+    use punctual_store::conformance::block_on;
+    use punctual_store::memory::MemoryStore;
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// A node at a place of both clocks, in seconds.
+    struct Bench {
+        store: Arc<MemoryStore>,
+        start: Timestamp,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            Bench { store: Arc::default(), start: "2026-01-05T09:00:00Z".parse().unwrap() }
+        }
+
+        fn keeper(&self, number: u128) -> Keeper {
+            let settings = Arc::new(Settings::new("node", BTreeSet::new(), Zones::bundled()));
+            let holdings = Arc::new(Holdings::new(Some(Duration::from_secs(30))));
+            Keeper::new(self.store.clone(), settings, NodeId(Uuid::from_u128(number)), holdings)
+        }
+
+        fn join(&self, keeper: &mut Keeper, wall: i64, boot: u64) {
+            let now = self.start + SignedDuration::from_secs(wall);
+            block_on(keeper.join(now, Duration::from_secs(boot))).unwrap();
+        }
+
+        fn tick(&self, keeper: &mut Keeper, wall: i64, boot: u64) {
+            let now = self.start + SignedDuration::from_secs(wall);
+            block_on(keeper.tick(now, Duration::from_secs(boot))).unwrap();
+        }
+
+        fn alive(&self) -> usize {
+            block_on(self.store.nodes()).unwrap().len()
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_silent_for_its_lease_is_dead() {
+        let bench = Bench::new();
+        let (mut watcher, mut silent) = (bench.keeper(1), bench.keeper(2));
+        bench.join(&mut watcher, 0, 0);
+        bench.join(&mut silent, 0, 0);
+        for second in [0, 10, 20, 30] {
+            bench.tick(&mut watcher, second, second.unsigned_abs());
+        }
+        assert_eq!(bench.alive(), 2);
+        bench.tick(&mut watcher, 32, 32);
+        assert_eq!(bench.alive(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_leaps_forwards_kills_nobody_who_lives() {
+        let bench = Bench::new();
+        let (mut watcher, mut living, mut dead) = (bench.keeper(1), bench.keeper(2), bench.keeper(3));
+        for keeper in [&mut watcher, &mut living, &mut dead] {
+            bench.join(keeper, 0, 0);
+        }
+        for second in [0, 10, 20] {
+            bench.tick(&mut watcher, second, second.unsigned_abs());
+            bench.tick(&mut living, second, second.unsigned_abs());
+        }
+        // An hour is gone from one second to the next, and the watcher notices first.
+        bench.tick(&mut watcher, 3_621, 21);
+        assert_eq!(bench.alive(), 3);
+        bench.tick(&mut living, 3_622, 22);
+        for second in [31, 41] {
+            bench.tick(&mut watcher, second + 3_600, second.unsigned_abs());
+            bench.tick(&mut living, second + 3_600, second.unsigned_abs());
+        }
+        assert_eq!(bench.alive(), 3);
+        bench.tick(&mut watcher, 3_652, 52);
+        assert_eq!(bench.alive(), 2, "by now whoever lives has renewed");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! In: free places. Out: [`StartedRun`]s, written as running before anything of their work begins.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,6 +14,7 @@ use punctual_core::time::{SlotKey, Zone};
 use punctual_store::{ClaimRequest, Claimed, ClaimedRun, Decision, Result, RunFilter, RunWritten, Settlement, Store};
 use tracing::{info, warn};
 
+use crate::holdings::Attempt;
 use crate::planner::later;
 use crate::settings::Settings;
 
@@ -24,6 +26,9 @@ const REPLACED_MAX: usize = 100;
 
 /// How long an approval may take.
 const APPROVAL_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
+
+/// How long a run rests whose older attempt still dies here.
+const DYING: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
 /// Claims for one node.
 pub struct Claimer {
@@ -62,7 +67,9 @@ impl Claimer {
 
     /// Claims up to `free` runs, decides about each, and writes what was decided. With no free place, it still answers
     /// the runs whose time is over.
-    pub async fn tick(&self, now: Timestamp, free: usize) -> Result<Round> {
+    ///
+    /// `held` is the work that goes on here: a run of which an older attempt still dies is not begun beside it.
+    pub async fn tick(&self, now: Timestamp, free: usize, held: &BTreeSet<Attempt>) -> Result<Round> {
         let request = ClaimRequest {
             node: self.node,
             now,
@@ -83,7 +90,7 @@ impl Claimer {
             return Ok(Round { started: vec![], may_have_more, has_replaced: false, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
-            runs.iter().map(|claimed| self.decide(claimed, now)).collect();
+            runs.iter().map(|claimed| self.decide(claimed, held, now)).collect();
         // First the others are called off: if that fails, what was claimed goes back, and nothing has begun.
         let has_replaced = self.replace(&runs, &decisions, now).await?;
         let settlements = runs.iter().zip(&decisions).map(|(claimed, (decision, _))| {
@@ -105,8 +112,11 @@ impl Claimer {
         Ok(Round { started: started.collect(), may_have_more, has_replaced, wake_at })
     }
 
-    fn decide(&self, claimed: &ClaimedRun, now: Timestamp) -> (Decision, Option<ParkReason>) {
+    fn decide(&self, claimed: &ClaimedRun, held: &BTreeSet<Attempt>, now: Timestamp) -> (Decision, Option<ParkReason>) {
         let run = &claimed.run;
+        if held.range((run.id, 0)..=(run.id, u64::MAX)).next().is_some() {
+            return (Decision::HandBack { due_at: later(now, DYING), parks: false }, None);
+        }
         let RunState::Claimed { resumes, tally, .. } = run.state else {
             unreachable!("a store gives claimed runs to who claims");
         };

@@ -2,10 +2,9 @@
 //!
 //! Every edit re-plans in the transaction that writes it. If somebody else was faster, it is read and decided again.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use punctual_core::journal::SkipEntry;
 use punctual_core::plan::{PLAN_AHEAD_MAX, Planning, plan, skip_until};
 use punctual_core::run::{Run, RunState, SkipReason, Terms};
@@ -14,10 +13,9 @@ use punctual_core::schedule::{
 };
 use punctual_core::time::{SlotKey, Timetable};
 use punctual_core::{RunId, ScheduleId};
-use punctual_store::{Cancellation, PlanSubject, PlanWrite, RunFilter, ScheduleChange, Store, StoreError, Written};
+use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
 
 use crate::ids::Ids;
-use crate::planner::later;
 use crate::recovery::{Recovered, Recovering};
 use crate::replan::{self, PlanBase};
 use crate::settings::Settings;
@@ -27,9 +25,6 @@ const TRIES_MAX: usize = 10;
 
 /// The most calls that answer the slots before an edit: a million slots.
 const CALLS_MAX: usize = 100;
-
-/// The most runs that may stand for slots of one pause: what a day's plan can have, many times over.
-const STANDING_MAX: usize = 100_000;
 
 /// Why an edit was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +73,9 @@ impl Editor {
         let cursor = Schedule::cursor_from(&schedule.trigger, now);
         let schedule = Schedule { id, version: 1, cursor, runs_started: 0, ..schedule };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let planned = plan(&Planning { schedule: &schedule, timetable: &timetable, waiting: 0 }, &schedule.cursor, now);
+        let answered = Planning::NONE_ANSWERED;
+        let planning = Planning { schedule: &schedule, timetable: &timetable, waiting: 0, answered };
+        let planned = plan(&planning, &schedule.cursor, now);
         let base = PlanBase::of_new(&schedule, &self.settings);
         let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
         write.change = ScheduleChange::Put(Box::new(schedule.clone()));
@@ -241,7 +238,8 @@ impl Editor {
             let recovered = Recovered::new(subject, &timetable, &self.settings, &*self.ids, now);
             return recovering.writes(recovered.into_iter().collect(), now).pop();
         }
-        let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
+        let (waiting, answered) = (subject.task.waiting, replan::answered(subject));
+        let planning = Planning { schedule, timetable: &timetable, waiting, answered: &answered };
         let planned = plan(&planning, &schedule.cursor, now);
         let base = PlanBase::new(record, &self.settings);
         (planned.cursor != schedule.cursor).then(|| base.planned(schedule, &timetable, &planned, &*self.ids, now))
@@ -257,15 +255,15 @@ impl Editor {
             ScheduleState::Active | ScheduleState::Ended(_) => return Ok(vec![]),
         };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let planning = Planning { schedule, timetable: &timetable, waiting: subject.task.waiting };
-        let answered = self.answered(schedule, now).await?;
+        let (waiting, answered) = (subject.task.waiting, replan::answered(subject));
+        let planning = Planning { schedule, timetable: &timetable, waiting, answered: &answered };
         let mut skips: Vec<SkipEntry> = vec![];
         let mut cursor = schedule.cursor.clone();
         for _ in 0..CALLS_MAX {
-            let plan = skip_until(&planning, &cursor, now, reason, &answered);
+            let plan = skip_until(&planning, &cursor, now, reason);
             for skip in plan.skips().map(|range| SkipEntry::new(schedule, range)) {
                 match skips.last_mut() {
-                    // One call ends where the next begins.
+                    // One call ends where the next begins, unless a run stands in between.
                     Some(last) if is_next(&timetable, last, &skip) => {
                         (last.last, last.last_at) = (skip.last, skip.last_at);
                         last.count += skip.count;
@@ -280,18 +278,6 @@ impl Editor {
         }
         Ok(skips)
     }
-
-    /// The slots between the schedule's cursor and now that have an answer: before a pause somebody had cancelled them.
-    async fn answered(&self, schedule: &Schedule, now: Timestamp) -> Result<HashSet<SlotKey>, EditError> {
-        let filter = RunFilter {
-            schedule: Some(schedule.id),
-            from: Some(schedule.cursor.at),
-            until: Some(later(now, SignedDuration::from_nanos(1))),
-            only_live: false,
-            limit: STANDING_MAX,
-        };
-        Ok(self.store.runs(&filter).await?.into_iter().map(|run| run.key).collect())
-    }
 }
 
 /// Whether a run goes with its schedule as if it had never been: whoever asked for one gets an answer.
@@ -301,7 +287,7 @@ fn is_withdrawn(run: &Run) -> bool {
 
 /// Whether a range of skipped slots goes on directly where another ends.
 fn is_next(timetable: &Timetable, before: &SkipEntry, skip: &SkipEntry) -> bool {
-    let from = before.last_at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
+    let from = before.last_at.checked_sub(MOMENT).unwrap_or(Timestamp::MIN);
     let mut keys = timetable.slots(from).map(|slot| slot.key());
     before.reason == skip.reason
         && keys.find(|key| *key == before.last).is_some()

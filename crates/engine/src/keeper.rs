@@ -3,16 +3,18 @@
 //! In: what the node holds. Out: what it must let go of. A node that cannot renew its lease stops its work before
 //! anybody else can take it, by a clock that nobody can set.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use punctual_core::NodeId;
 use punctual_core::run::{Report, RunEvent};
-use punctual_core::{NodeId, RunId};
 use punctual_store::{AttemptReport, Renewal, Result, RunWritten, Store, StoreError};
 use tracing::warn;
 
+use crate::clock::{ClockStep, ClockWatch};
+use crate::holdings::{Attempt, Holdings, WhyStopped};
 use crate::planner::later;
 use crate::runner::StopLevel;
 use crate::settings::Settings;
@@ -28,40 +30,27 @@ pub struct Keeper {
     store: Arc<dyn Store>,
     settings: Arc<Settings>,
     node: NodeId,
-    /// Until when, by the boot clock, nobody else can have taken the node's runs.
-    valid_until: Option<Duration>,
+    holdings: Arc<Holdings>,
     /// When the node has to prove itself next.
     renew_at: Option<Timestamp>,
+    watch: ClockWatch,
+    /// From when on, by the boot clock, the leases of others say who is dead.
+    trusts_leases_at: Option<Duration>,
 }
 
 /// What a look at the lease brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upkeep {
-    /// Runs to be stopped, and how hard: they were called off, or they are not the node's any more.
-    pub stop: Vec<(RunId, StopLevel)>,
     /// Whether runs were taken from dead nodes, so that there is something to claim.
     pub found_work: bool,
     /// When to look again.
     pub wake_at: Timestamp,
 }
 
-/// How hard everything has to be stopped at a point of the lease: a third before its end it is asked to, and shortly before
-/// its end it is ended, so that nothing lives when another node may begin.
-pub fn fence(lease: Duration, valid_until: Duration, boot: Duration) -> StopLevel {
-    let margin = Duration::from_secs(2).min(lease / 10);
-    if valid_until <= boot.saturating_add(margin) {
-        StopLevel::Now
-    } else if valid_until <= boot.saturating_add(lease / 3) {
-        StopLevel::Ask
-    } else {
-        StopLevel::GoOn
-    }
-}
-
 impl Keeper {
     /// A keeper for a node that is about to join.
-    pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId) -> Keeper {
-        Keeper { store, settings, node, valid_until: None, renew_at: None }
+    pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId, holdings: Arc<Holdings>) -> Keeper {
+        Keeper { store, settings, node, holdings, renew_at: None, watch: ClockWatch::default(), trusts_leases_at: None }
     }
 
     /// Brings the node to life.
@@ -71,25 +60,32 @@ impl Keeper {
         Ok(())
     }
 
-    /// Renews the lease when it is time, compares what the node holds with what is its own, and buries the dead.
+    /// Renews the lease when it is time, compares what the node holds with what is its own, stops what is not or was called
+    /// off, and buries the dead.
     ///
     /// Fails with [`StoreError::LeaseEnded`] when the node has been taken for dead: nothing of its work may go on.
-    pub async fn tick(&mut self, now: Timestamp, boot: Duration, held: &BTreeMap<RunId, u64>) -> Result<Upkeep> {
+    pub async fn tick(&mut self, now: Timestamp, boot: Duration) -> Result<Upkeep> {
+        self.watch_clock(now, boot);
         // A clock that was set back must not keep the node from renewing.
         let is_time = self.renew_at.is_none_or(|at| at <= now || later(now, self.settings.lease.duration()) < at);
         if !is_time {
-            return Ok(Upkeep { stop: vec![], found_work: false, wake_at: self.renew_at.unwrap_or(now) });
+            return Ok(Upkeep { found_work: false, wake_at: self.renew_at.unwrap_or(now) });
         }
         let renewal = self.store.renew(&self.settings.sign(self.node, now)).await?;
         self.renewed(&renewal, now, boot);
-        let owned: BTreeMap<RunId, u64> = renewal.owned.iter().copied().collect();
-        self.hand_back(&owned, held, now).await?;
-        let lost = held.iter().filter(|(id, epoch)| owned.get(id) != Some(epoch));
-        let mut stop: Vec<(RunId, StopLevel)> = lost.map(|(id, _)| (*id, StopLevel::Now)).collect();
-        stop.extend(renewal.cancelling.iter().map(|id| (*id, StopLevel::Ask)));
+        let owned: BTreeSet<Attempt> = renewal.owned.iter().copied().collect();
+        let held = self.holdings.held();
+        for lost in held.difference(&owned) {
+            self.holdings.stop(*lost, StopLevel::Now, WhyStopped::Lost);
+        }
+        for called_off in owned.iter().filter(|(id, _)| renewal.cancelling.contains(id)) {
+            self.holdings.stop(*called_off, StopLevel::Ask, WhyStopped::Cancelled);
+        }
+        self.hand_back(owned.difference(&held).copied().collect(), now).await?;
         let mut wake_at = self.renew_at.unwrap_or(now);
         let mut found_work = false;
-        if let Some(ends_at) = renewal.next_foreign_end {
+        let trusts_leases = self.trusts_leases_at.is_some_and(|at| at <= boot);
+        if let Some(ends_at) = renewal.next_foreign_end.filter(|_| trusts_leases) {
             let over_at = later(ends_at, BURY_AFTER);
             if over_at < now {
                 let dead = self.store.bury(ends_at.max(now.checked_sub(BURY_AFTER).unwrap_or(now))).await?;
@@ -102,24 +98,30 @@ impl Keeper {
                 self.renew_at = Some(wake_at);
             }
         }
-        Ok(Upkeep { stop, found_work, wake_at })
+        Ok(Upkeep { found_work, wake_at })
+    }
+
+    /// A clock that was set forwards ends every lease, and nobody is dead for that. Whoever lives renews within the length of
+    /// a lease; so whoever has just come, and may not have seen the clock move, waits as long.
+    fn watch_clock(&mut self, now: Timestamp, boot: Duration) {
+        let step = self.watch.observe(now, boot);
+        if step != ClockStep::None || self.trusts_leases_at.is_none() {
+            self.trusts_leases_at = Some(boot.saturating_add(self.lease()));
+        }
+    }
+
+    fn lease(&self) -> Duration {
+        Duration::try_from(self.settings.lease.duration()).unwrap_or_default()
     }
 
     /// Runs that are the node's own but that it does not hold: their claim was written and the answer got lost.
-    async fn hand_back(&self, owned: &BTreeMap<RunId, u64>, held: &BTreeMap<RunId, u64>, now: Timestamp) -> Result<()> {
-        let forgotten = owned.iter().filter(|(id, epoch)| held.get(id) != Some(epoch));
-        let forgotten: Vec<(RunId, u64)> = forgotten.map(|(id, epoch)| (*id, *epoch)).collect();
+    async fn hand_back(&self, forgotten: Vec<Attempt>, now: Timestamp) -> Result<()> {
         if forgotten.is_empty() {
             return Ok(());
         }
         warn!("{} runs were claimed and never begun here: handed back", forgotten.len());
         let report = |event| {
-            move |(run, epoch): &(RunId, u64)| AttemptReport {
-                run: *run,
-                epoch: *epoch,
-                event,
-                report: Report::default(),
-            }
+            move |(run, epoch): &Attempt| AttemptReport { run: *run, epoch: *epoch, event, report: Report::default() }
         };
         let unbegun = forgotten.iter().map(report(RunEvent::HandedBack { due_at: now, parks: false })).collect();
         let written = self.store.finish(now, unbegun).await?;
@@ -132,10 +134,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// The lease counts from the moment at which its renewal was sent.
     fn renewed(&mut self, renewal: &Renewal, sent_at: Timestamp, sent_boot: Duration) {
-        let lease = self.lease();
-        self.valid_until = Some(sent_boot.saturating_add(lease));
+        self.holdings.renewed(sent_boot, self.lease());
         self.renew_at = Some(later(sent_at, self.settings.lease.duration() / 3));
         debug_assert!(sent_at <= renewal.lease_until, "a lease ends after it begins");
     }
@@ -145,41 +145,92 @@ impl Keeper {
         self.renew_at = None;
     }
 
-    /// How hard everything has to be stopped now. On a store that only one server can have, nobody else can begin.
-    pub fn fence(&self, boot: Duration) -> StopLevel {
-        match self.valid_until {
-            Some(valid_until) if !self.store.is_exclusive() => fence(self.lease(), valid_until, boot),
-            _ => StopLevel::GoOn,
-        }
-    }
-
     /// When to look again after a failure.
     pub fn retry_at(&self, now: Timestamp, error: &StoreError) -> Timestamp {
         warn!(%error, "the lease could not be renewed");
         later(now, RETRY_AFTER)
     }
-
-    fn lease(&self) -> Duration {
-        Duration::try_from(self.settings.lease.duration()).unwrap_or_default()
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use punctual_core::time::Zones;
+    use punctual_store::Nodes;
+    use punctual_store::conformance::block_on;
+    use punctual_store::memory::MemoryStore;
+    use uuid::Uuid;
+
     use super::*;
 
+    /// A node at a place of both clocks, in seconds.
+    struct Bench {
+        store: Arc<MemoryStore>,
+        start: Timestamp,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            Bench { store: Arc::default(), start: "2026-01-05T09:00:00Z".parse().unwrap() }
+        }
+
+        fn keeper(&self, number: u128) -> Keeper {
+            let settings = Arc::new(Settings::new("node", BTreeSet::new(), Zones::bundled()));
+            let holdings = Arc::new(Holdings::new(Some(Duration::from_secs(30))));
+            Keeper::new(self.store.clone(), settings, NodeId(Uuid::from_u128(number)), holdings)
+        }
+
+        fn join(&self, keeper: &mut Keeper, wall: i64, boot: u64) {
+            let now = self.start + SignedDuration::from_secs(wall);
+            block_on(keeper.join(now, Duration::from_secs(boot))).unwrap();
+        }
+
+        fn tick(&self, keeper: &mut Keeper, wall: i64, boot: u64) {
+            let now = self.start + SignedDuration::from_secs(wall);
+            block_on(keeper.tick(now, Duration::from_secs(boot))).unwrap();
+        }
+
+        fn alive(&self) -> usize {
+            block_on(self.store.nodes()).unwrap().len()
+        }
+    }
+
     #[test]
-    fn work_is_asked_to_stop_at_a_third_and_ended_before_the_end() {
-        let at = |seconds| fence(Duration::from_secs(30), Duration::from_secs(100), Duration::from_secs(seconds));
-        assert_eq!([89, 90, 97, 98, 200].map(at), {
-            use StopLevel::{Ask, GoOn, Now};
-            [GoOn, Ask, Ask, Now, Now]
-        });
-        // Short leases have short margins.
-        let short = |millis| fence(Duration::from_secs(3), Duration::from_secs(10), Duration::from_millis(millis));
-        assert_eq!([8_999, 9_000, 9_699, 9_700].map(short), {
-            use StopLevel::{Ask, GoOn, Now};
-            [GoOn, Ask, Ask, Now]
-        });
+    fn a_node_that_is_silent_for_its_lease_is_dead() {
+        let bench = Bench::new();
+        let (mut watcher, mut silent) = (bench.keeper(1), bench.keeper(2));
+        bench.join(&mut watcher, 0, 0);
+        bench.join(&mut silent, 0, 0);
+        for second in [0, 10, 20, 30] {
+            bench.tick(&mut watcher, second, second.unsigned_abs());
+        }
+        assert_eq!(bench.alive(), 2);
+        bench.tick(&mut watcher, 32, 32);
+        assert_eq!(bench.alive(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_leaps_forwards_kills_nobody_who_lives() {
+        let bench = Bench::new();
+        let (mut watcher, mut living, mut dead) = (bench.keeper(1), bench.keeper(2), bench.keeper(3));
+        for keeper in [&mut watcher, &mut living, &mut dead] {
+            bench.join(keeper, 0, 0);
+        }
+        for second in [0, 10, 20] {
+            bench.tick(&mut watcher, second, second.unsigned_abs());
+            bench.tick(&mut living, second, second.unsigned_abs());
+        }
+        // An hour is gone from one second to the next, and the watcher notices first.
+        bench.tick(&mut watcher, 3_621, 21);
+        assert_eq!(bench.alive(), 3);
+        bench.tick(&mut living, 3_622, 22);
+        for second in [31, 41] {
+            bench.tick(&mut watcher, second + 3_600, second.unsigned_abs());
+            bench.tick(&mut living, second + 3_600, second.unsigned_abs());
+        }
+        assert_eq!(bench.alive(), 3);
+        bench.tick(&mut watcher, 3_652, 52);
+        assert_eq!(bench.alive(), 2, "by now whoever lives has renewed");
     }
 }

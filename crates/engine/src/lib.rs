@@ -7,6 +7,7 @@
 pub mod claimer;
 pub mod clock;
 pub mod edit;
+pub mod holdings;
 mod housekeeping;
 pub mod ids;
 pub mod keeper;

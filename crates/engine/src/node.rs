@@ -1,14 +1,15 @@
 //! A node: the loops around the ticks, and the work that it carries out.
 //!
-//! Two loops. One plans. The other keeps the lease, writes what has ended, claims what is ready and starts it, in this
-//! order and never at once, so that what the node holds and what is its own can be compared. Only waiting is interrupted.
+//! Three loops. One plans. One keeps the lease, writes what has ended, claims what is ready and starts it, in this order and
+//! never at once, so that what the node holds and what is its own can be compared. The third fences: it stops work in time
+//! when the second hangs in a call of the store. Only waiting is interrupted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent, RunState};
 use punctual_core::schedule::Work;
 use punctual_core::{NodeId, RunId};
@@ -19,22 +20,23 @@ use tracing::{error, info, warn};
 
 use crate::claimer::{Claimer, StartedRun, idempotency_key};
 use crate::clock::{Clock, ClockStep, ClockWatch, HOLD_MAX};
+use crate::holdings::{Holdings, WhyStopped};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
 use crate::planner::{Planner, later};
-use crate::runner::{Assignment, Ending, Finish, RunContext, Runner, StopLevel, Stopper, stop_pair};
+use crate::runner::{Assignment, Ending, Finish, RunContext, Runner, StopLevel};
 use crate::settings::Settings;
 use crate::spawn::Spawn;
 
 /// How long a loop rests after a failure of the store.
-const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long claiming waits for planning to catch up, at most: a schedule that cannot be planned must not stop the others.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(30);
 
 /// How long a stopping node waits for work that has been told to stop.
-const KILL_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_secs(15);
+const KILL_WAIT: SignedDuration = SignedDuration::from_secs(15);
 
 /// What a node is made of.
 #[derive(Clone)]
@@ -122,7 +124,7 @@ struct Incarnation {
     keeper: Keeper,
     claimer: Claimer,
     watch: ClockWatch,
-    held: BTreeMap<RunId, HeldRun>,
+    holdings: Arc<Holdings>,
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
@@ -160,14 +162,6 @@ impl CatchUp {
     }
 }
 
-/// Work that goes on here.
-struct HeldRun {
-    epoch: u64,
-    stopper: Stopper,
-    why: Option<WhyStopped>,
-    label: String,
-}
-
 /// How the work of an attempt ended.
 struct WorkEnd {
     run: RunId,
@@ -200,27 +194,18 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Why work is stopped by its own node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WhyStopped {
-    /// Somebody has called it off.
-    Cancelled,
-    /// It belongs to somebody else, or may soon.
-    Lost,
-    /// The node stops.
-    Shutdown,
-}
-
 impl Incarnation {
     fn new(parts: &Parts, node: NodeId) -> Incarnation {
         let (store, settings) = (Arc::clone(&parts.store), Arc::clone(&parts.settings));
+        let lease = Duration::try_from(settings.lease.duration()).unwrap_or_default();
+        let holdings = Arc::new(Holdings::new((!store.is_exclusive()).then_some(lease)));
         Incarnation {
-            keeper: Keeper::new(Arc::clone(&store), Arc::clone(&settings), node),
+            keeper: Keeper::new(Arc::clone(&store), Arc::clone(&settings), node, Arc::clone(&holdings)),
             claimer: Claimer::new(store, settings, node),
             parts: parts.clone(),
             node,
             watch: ClockWatch::default(),
-            held: BTreeMap::new(),
+            holdings,
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
@@ -233,24 +218,21 @@ impl Incarnation {
         let clock = Arc::clone(&self.parts.clock);
         self.keeper.join(clock.now(), clock.boot()).await?;
         info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
-        let end_planning = stop.child_token();
-        let (has_ended, planning) = oneshot::channel();
         self.wait_for_catch_up(Duration::ZERO);
+        let (end_planning, end_watching) = (stop.child_token(), CancellationToken::new());
         let catch_up = Arc::clone(&self.catch_up);
-        let plan_loop = plan_loop(self.parts.clone(), self.node, catch_up, end_planning.clone());
-        self.parts.spawn.spawn(Box::pin(async move {
-            plan_loop.await;
-            has_ended.send(()).ok();
-        }));
+        let planning = self.spawn(plan_loop(self.parts.clone(), self.node, catch_up, end_planning.clone()));
+        let watching = self.spawn(fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()));
         let ended = self.work_loop(stop).await;
         if ended.is_ok() {
             self.drain().await;
         }
-        self.stop_all(StopLevel::Now, WhyStopped::Lost);
+        self.holdings.stop_all(StopLevel::Now, WhyStopped::Lost);
         self.wait_for_ends(later(clock.now(), KILL_WAIT)).await;
         end_planning.cancel();
-        if planning.await.is_err() {
-            error!("the planner has failed");
+        end_watching.cancel();
+        if planning.await.is_err() || watching.await.is_err() {
+            error!("a loop of the node has failed");
         }
         if ended.is_ok() {
             self.write_reports(clock.now()).await.ok();
@@ -299,11 +281,12 @@ impl Incarnation {
         if !self.catch_up.is_done() && boot < self.waits_until {
             return Ok(keep_at.min(later(now, RETRY_AFTER)));
         }
+        let held = self.holdings.held();
         let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
-        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(self.held.len()) };
-        let round = self.claimer.tick(now, free).await?;
+        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(held.len()) };
+        let round = self.claimer.tick(now, free, &held).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));
-        let has_room = self.held.len() < self.parts.settings.places;
+        let has_room = self.holdings.len() < self.parts.settings.places;
         if round.has_replaced {
             self.keeper.look_soon();
         }
@@ -313,23 +296,12 @@ impl Incarnation {
         Ok(round.wake_at.min(keep_at))
     }
 
-    /// Keeps the lease, and stops what has to be stopped: all of it when the lease may soon end, or what was called off or
-    /// taken away. When to look again.
+    /// Keeps the lease. When to look again.
     async fn keep(&mut self, now: Timestamp, boot: Duration) -> Result<Timestamp, StoreError> {
-        let fence = self.keeper.fence(boot);
-        if fence != StopLevel::GoOn {
-            self.stop_all(fence, WhyStopped::Lost);
-        }
         if self.parts.nudges.has_stops.swap(false, Ordering::AcqRel) {
             self.keeper.look_soon();
         }
-        let held = self.held.iter().map(|(id, run)| (*id, run.epoch)).collect();
-        let upkeep = self.keeper.tick(now, boot, &held).await?;
-        for (id, level) in upkeep.stop {
-            let why = if level == StopLevel::Now { WhyStopped::Lost } else { WhyStopped::Cancelled };
-            self.stop_one(id, level, why);
-        }
-        Ok(upkeep.wake_at)
+        Ok(self.keeper.tick(now, boot).await?.wake_at)
     }
 
     fn watch_clock(&mut self, now: Timestamp) {
@@ -361,7 +333,11 @@ impl Incarnation {
     fn start(&mut self, started: StartedRun, now: Timestamp) {
         let run = &started.run;
         let (id, epoch) = (run.id, run.epoch());
-        let (stopper, stop) = stop_pair();
+        let label = label(&started);
+        let Some(stop) = self.holdings.begin((id, epoch), &label, self.parts.clock.boot()) else {
+            warn!(run.id = %id, "{label} is not begun: the store took so long that it may be another node's");
+            return;
+        };
         let assignment = assignment(&started, now);
         let runner = self.parts.runners.get(run.terms.work.agent()).cloned();
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
@@ -372,9 +348,17 @@ impl Incarnation {
             });
         }));
         self.at_work += 1;
-        let label = label(&started);
         info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
-        self.held.insert(id, HeldRun { epoch, stopper, why: None, label });
+    }
+
+    /// Lets a loop run; what is returned says when it has ended.
+    fn spawn(&self, a_loop: impl Future<Output = ()> + Send + 'static) -> oneshot::Receiver<()> {
+        let (ends, has_ended) = oneshot::channel();
+        self.parts.spawn.spawn(Box::pin(async move {
+            a_loop.await;
+            ends.send(()).ok();
+        }));
+        has_ended
     }
 
     /// Waits for work that has been ended, up to a deadline: what does not hear is left behind.
@@ -396,9 +380,9 @@ impl Incarnation {
     fn take_end(&mut self, ended: WorkEnd) {
         let WorkEnd { run: id, epoch, finish } = ended;
         self.at_work -= 1;
-        let why = self.held.get(&id).and_then(|held| held.why);
+        let why = self.holdings.why((id, epoch));
         let Some(event) = event_of(&finish.ending, why, self.parts.clock.now()) else {
-            self.held.remove(&id);
+            self.holdings.end((id, epoch));
             return;
         };
         self.reports.push(AttemptReport { run: id, epoch, event, report: finish.report });
@@ -411,7 +395,7 @@ impl Incarnation {
         }
         let written = self.parts.store.finish(now, self.reports.clone()).await?;
         for (report, written) in std::mem::take(&mut self.reports).into_iter().zip(written) {
-            let label = self.held.remove(&report.run).map_or_else(|| report.run.to_string(), |held| held.label);
+            let label = self.holdings.end((report.run, report.epoch)).unwrap_or_else(|| report.run.to_string());
             match written {
                 RunWritten::Done(state) => tell_end(&label, &report, &state),
                 RunWritten::Stale => warn!(run.id = %report.run, "{label} was not this node's any more"),
@@ -422,27 +406,15 @@ impl Incarnation {
         Ok(())
     }
 
-    fn stop_one(&mut self, id: RunId, level: StopLevel, why: WhyStopped) {
-        if let Some(held) = self.held.get_mut(&id) {
-            held.why = Some(held.why.filter(|before| *before == WhyStopped::Lost).unwrap_or(why));
-            held.stopper.pull(level);
-        }
-    }
-
-    fn stop_all(&mut self, level: StopLevel, why: WhyStopped) {
-        let ids: Vec<RunId> = self.held.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.stop_one(id, level, why));
-    }
-
     /// Waits for what is at work, up to a deadline; then asks the rest to stop.
     async fn drain(&mut self) {
         let clock = Arc::clone(&self.parts.clock);
         let deadline = later(clock.now(), self.parts.settings.drain.duration());
-        if !self.held.is_empty() {
-            info!("stopping: waiting for {} runs until {deadline}", self.held.len());
+        if !self.holdings.is_empty() {
+            info!("stopping: waiting for {} runs until {deadline}", self.holdings.len());
         }
         self.wait_for_work(deadline).await;
-        self.stop_all(StopLevel::Ask, WhyStopped::Shutdown);
+        self.holdings.stop_all(StopLevel::Ask, WhyStopped::Shutdown);
         self.wait_for_work(later(clock.now(), KILL_WAIT)).await;
     }
 
@@ -453,7 +425,7 @@ impl Incarnation {
             let now = clock.now();
             let wake_at = match self.keep(now, clock.boot()).await {
                 Ok(wake_at) => wake_at,
-                Err(StoreError::LeaseEnded) => return self.stop_all(StopLevel::Now, WhyStopped::Lost),
+                Err(StoreError::LeaseEnded) => return self.holdings.stop_all(StopLevel::Now, WhyStopped::Lost),
                 Err(error) => self.keeper.retry_at(now, &error),
             };
             if let Err(error) = self.write_reports(now).await {
@@ -466,6 +438,18 @@ impl Incarnation {
             }
         }
         self.write_reports(clock.now()).await.ok();
+    }
+}
+
+/// Stops work in time when the lease cannot be renewed, whatever the store does meanwhile.
+async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: CancellationToken) {
+    loop {
+        let wait = SignedDuration::try_from(holdings.enforce(clock.boot())).unwrap_or(RETRY_AFTER);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = clock.sleep_until(later(clock.now(), wait)) => {}
+        }
     }
 }
 

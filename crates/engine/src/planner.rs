@@ -169,7 +169,12 @@ impl Planner {
             let write = replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now);
             return Ok(Some(Decided::Write(Box::new(write))));
         }
-        let planning = Planning { schedule: &schedule, timetable: &timetable, waiting: task.waiting };
+        let planning = Planning {
+            schedule: &schedule,
+            timetable: &timetable,
+            waiting: task.waiting,
+            answered: Planning::NONE_ANSWERED,
+        };
         let planned = plan(&planning, &schedule.cursor, now);
         let ended = end_of(&schedule, &task, planned.is_over);
         let base = PlanBase::new(&task.record, &self.settings);

@@ -12,7 +12,7 @@ use punctual_store::{PlanSubject, PlanWrite};
 
 use crate::ids::Ids;
 use crate::planner::later;
-use crate::replan::{PlanBase, planned_run};
+use crate::replan::{PlanBase, answered, planned_run};
 use crate::settings::Settings;
 
 /// How far apart the runs are that a recovery has no place for at once.
@@ -88,7 +88,8 @@ impl Recovered {
         waiting.sort_by_key(|run| (run.scheduled_at, run.id));
         let brief = |run: &&Run| WaitingRun { id: run.id, scheduled_at: run.scheduled_at, due_at: run.due_at };
         let waiting: Vec<WaitingRun> = waiting.iter().map(brief).collect();
-        let planning = Planning { schedule, timetable, waiting: subject.task.waiting };
+        let answered = answered(subject);
+        let planning = Planning { schedule, timetable, waiting: subject.task.waiting, answered: &answered };
         let recovery = catch_up(&planning, &schedule.cursor, &outage, &waiting);
 
         let skips = recovery.plan.skips().map(|range| SkipEntry::new(schedule, range)).collect();

@@ -1,12 +1,14 @@
 //! From a planning decision to what is written.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use punctual_core::RunId;
 use punctual_core::journal::{PlanEntry, PlannedRun, ScheduleRecord, SkipEntry};
 use punctual_core::plan::{Plan, Planning, Standing, StandingState, expires_at, replan};
 use punctual_core::run::Run;
 use punctual_core::schedule::{Cursor, Schedule};
-use punctual_core::time::{Slot, Timetable};
+use punctual_core::time::{Slot, SlotKey, Timetable};
 use punctual_store::{Expected, PlanSubject, PlanWrite, ScheduleChange};
 
 use crate::ids::Ids;
@@ -92,7 +94,9 @@ pub(crate) fn write(
     let base = PlanBase::new(&subject.task.record, settings);
     let schedule = edited.as_ref().unwrap_or(&subject.task.record.schedule);
     let standing: Vec<Standing> = subject.runs.iter().map(standing).collect();
-    let planning = Planning { schedule, timetable, waiting: subject.task.waiting };
+    // What stands is told below, and how firmly.
+    let (waiting, answered) = (subject.task.waiting, Planning::NONE_ANSWERED);
+    let planning = Planning { schedule, timetable, waiting, answered };
     let diff = replan(&planning, &cursor, &standing, now);
     let moved = diff.stay.iter().filter_map(|(id, slot)| {
         let run = subject.runs.iter().find(|run| run.id == *id)?;
@@ -127,6 +131,11 @@ pub(crate) fn wake_planner(write: &mut PlanWrite, schedule: &Schedule, now: Time
     {
         plan.plan_at = plan.plan_at.or(Some(now));
     }
+}
+
+/// The slots that have their run already.
+pub(crate) fn answered(subject: &PlanSubject) -> BTreeSet<SlotKey> {
+    subject.runs.iter().map(|run| run.key.clone()).filter(SlotKey::is_slot).collect()
 }
 
 fn standing(run: &Run) -> Standing {

@@ -129,11 +129,11 @@ fn heal(sim: &Arc<Sim>) {
 async fn end(sim: Arc<Sim>) {
     loop {
         let process = sim.cluster().processes.values().next().cloned();
-        if let Some(process) = process
-            && pause_all(&sim, &process).await.is_ok()
-        {
-            process.nudges.schedules_changed();
-            return;
+        if let Some(process) = process {
+            match pause_all(&sim, &process).await {
+                Ok(()) => return process.nudges.schedules_changed(),
+                Err(error) => sim.tell(format_args!("not everything can be paused: {error}")),
+            }
         }
         sim.wait(Duration::from_secs(1)).await;
     }

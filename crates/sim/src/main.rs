@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use punctual_sim::{Fault, Report, simulate};
 
 /// The most failures that are told whole.
-const TOLD_MAX: usize = 5;
+const TOLD_MAX: usize = 50;
 
 const HELP: &str = "use cargo xtask sim [--seeds N] [--from SEED] [--seed SEED] [--json]";
 

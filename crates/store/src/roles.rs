@@ -42,7 +42,8 @@ pub trait Plan: Send + Sync {
     /// another reason than its time, an outage or other zone data, is not counted.
     async fn next_plan_at(&self) -> Result<Option<Timestamp>>;
 
-    /// One schedule, with the runs that a change of its plan concerns: planned ones, and those of slots behind `now`.
+    /// One schedule, with the runs that a change of its plan concerns: planned ones, and those of slots behind `now` or
+    /// behind its cursor.
     async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>>;
 
     /// Carries out planning decisions, each whole or not at all, all of them in one transaction. One answer each, in order.

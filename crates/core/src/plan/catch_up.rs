@@ -97,7 +97,7 @@ pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiti
     }
     let mut runs_left = schedule.runs_left(planning.waiting);
     let end = answer(&mut recovery.plan, planning.timetable, cursor.at, outage.until, |slot| {
-        if !cursor.is_new(slot) {
+        if !cursor.is_new(slot) || planning.has_answer(slot) {
             return Decision::Answered;
         }
         if let Some(reason) = slot.skipped {
@@ -135,7 +135,7 @@ fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[
     let runs_left = planning.schedule.runs_left(planning.waiting);
     let is_missed = |slot: &Slot| {
         let is_open = slot.skipped.is_none() && slot.due_at <= outage.until;
-        is_open && cursor.is_new(slot) && oldest <= slot.scheduled_at
+        is_open && cursor.is_new(slot) && oldest <= slot.scheduled_at && !planning.has_answer(slot)
     };
     let kept_max = match policy.mode {
         CatchUpMode::None => return Kept { waiting_from: None, unplanned_from: None, until: outage.until },

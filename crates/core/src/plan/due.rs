@@ -19,7 +19,7 @@ const FULL_REST: SignedDuration = SignedDuration::from_secs(60);
 ///
 /// A paused or ended schedule gets no answers: its slots are answered when it is resumed.
 pub fn plan(planning: &Planning<'_>, cursor: &Cursor, now: Timestamp) -> Plan {
-    let Planning { schedule, timetable, waiting } = *planning;
+    let Planning { schedule, timetable, waiting, .. } = *planning;
     let mut plan = Plan::nothing(cursor);
     if !schedule.is_active() {
         return plan;
@@ -27,7 +27,7 @@ pub fn plan(planning: &Planning<'_>, cursor: &Cursor, now: Timestamp) -> Plan {
     let mut places = Places { runs_left: schedule.runs_left(waiting), room: PLAN_AHEAD_MAX.saturating_sub(waiting) };
     let horizon = horizon(timetable.zone(), now);
     let end = answer(&mut plan, timetable, cursor.at, horizon, |slot| {
-        if cursor.is_new(slot) { places.decide(slot) } else { Decision::Answered }
+        if cursor.is_new(slot) && !planning.has_answer(slot) { places.decide(slot) } else { Decision::Answered }
     });
     places.wake(&mut plan, timetable.zone(), &end, now);
     plan

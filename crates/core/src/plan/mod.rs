@@ -22,8 +22,10 @@ pub use lane::{Held, Lane, Limits, PRIORITY_WORTH};
 pub use pause::skip_until;
 pub use replan::{Diff, Standing, StandingState, replan};
 
+use std::collections::BTreeSet;
+
 use crate::schedule::Schedule;
-use crate::time::Timetable;
+use crate::time::{Slot, SlotKey, Timetable};
 
 /// The most slots that one call looks at; what is left is for the next call, at once.
 pub const WORK_MAX: usize = 10_000;
@@ -37,4 +39,17 @@ pub struct Planning<'a> {
     pub timetable: &'a Timetable,
     /// How many of its runs are planned but not started.
     pub waiting: usize,
+    /// Slots behind its cursor that have their run already: somebody called one off ahead of its time, or the clock was set
+    /// back. Nearly always none.
+    pub answered: &'a BTreeSet<SlotKey>,
+}
+
+impl Planning<'_> {
+    /// No slot behind the cursor has its run already.
+    pub const NONE_ANSWERED: &'static BTreeSet<SlotKey> = &BTreeSet::new();
+
+    /// Whether a slot has its run already.
+    fn has_answer(&self, slot: &Slot) -> bool {
+        !self.answered.is_empty() && self.answered.contains(&slot.key())
+    }
 }

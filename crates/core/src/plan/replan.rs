@@ -54,7 +54,7 @@ pub struct Diff {
 /// run stays as long as the schedule still has its slot, due or not. Runs that no slot stands for are left alone, and so
 /// are the runs of a paused schedule that are due already: admission answers them.
 pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], now: Timestamp) -> Diff {
-    let Planning { schedule, timetable, waiting } = *planning;
+    let Planning { schedule, timetable, waiting, .. } = *planning;
     let planned = || standing.iter().filter(|run| run.state == StandingState::Planned && run.key.is_slot());
     let mut diff = Diff { stay: vec![], withdrawn: vec![], new: Plan::nothing(cursor) };
     match &schedule.state {
@@ -91,7 +91,11 @@ pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], n
     let mut places = Places { runs_left: schedule.runs_left(waiting), room: PLAN_AHEAD_MAX.saturating_sub(waiting) };
     let answered: HashSet<&SlotKey> =
         standing.iter().map(|run| &run.key).filter(|key| !withdrawn_keys.contains(key)).collect();
-    let horizon = horizon(timetable.zone(), now);
+    // The day may end earlier than it did, in another zone or because the clock was set back. What stands, stands behind the
+    // frontier all the same.
+    let stands_until = standing.iter().filter(|run| run.key.is_slot() && !withdrawn_keys.contains(&run.key));
+    let stands_until = stands_until.map(|run| run.scheduled_at).chain(diff.stay.iter().map(|(_, it)| it.scheduled_at));
+    let horizon = horizon(timetable.zone(), now).max(stands_until.max().unwrap_or(Timestamp::MIN));
     let end = answer(&mut diff.new, timetable, cursor.at.min(now), horizon, |slot| {
         let is_new = cursor.is_new(slot);
         if !is_new && (slot.skipped.is_none() || withdrawn_keys.is_empty()) {

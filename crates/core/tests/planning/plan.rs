@@ -1,11 +1,13 @@
 //! Planning: every slot gets exactly one answer, whatever moments planning is called at.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use crate::support::{Subject, ZoneFolder, at, show};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use punctual_core::plan::{Answer, PLAN_AHEAD_MAX, Plan, WORK_MAX, horizon, plan, skip_until};
+use punctual_core::plan::{
+    Answer, Outage, PLAN_AHEAD_MAX, Plan, Planning, WORK_MAX, catch_up, horizon, plan, skip_until,
+};
 use punctual_core::run::SkipReason;
 use punctual_core::schedule::Cursor;
 use serde_json::json;
@@ -148,25 +150,10 @@ fn a_paused_schedule_is_answered_when_it_goes_on() {
     let fields = json!({"trigger": {"cron": [{"expression": "0 */6 * * *"}]}, "state": pause, "calendar": "office"});
     let subject = Subject::new(fields);
     assert_eq!(plan(&subject.planning(), &subject.schedule.cursor, at("2026-01-06T00:00:00Z")).answers, vec![]);
-    let resumed = skip_until(
-        &subject.planning(),
-        &subject.schedule.cursor,
-        at("2026-01-06T09:30:00Z"),
-        SkipReason::Paused,
-        &HashSet::new(),
-    );
+    let (cursor, until) = (&subject.schedule.cursor, at("2026-01-06T09:30:00Z"));
+    let resumed = skip_until(&subject.planning(), cursor, until, SkipReason::Paused);
     assert_eq!(show(&resumed), ["paused×5"]); // One range, the calendar's days included.
     assert_eq!((resumed.cursor.at, resumed.wake_at), (at("2026-01-06T09:30:00Z"), None));
-    // What a person had cancelled has its answer: the range is broken there.
-    let cancelled = HashSet::from([subject.timetable.slots(subject.schedule.cursor.at).nth(1).unwrap().key()]);
-    let around = skip_until(
-        &subject.planning(),
-        &subject.schedule.cursor,
-        at("2026-01-06T09:30:00Z"),
-        SkipReason::Paused,
-        &cancelled,
-    );
-    assert_eq!(show(&around), ["paused×1", "paused×3"]);
     let Answer::Skip(range) = &resumed.answers[0] else { panic!() };
     assert_eq!(range.first.key().as_str(), "2026-01-05T06:00:00/0@UTC");
     assert_eq!(range.last.key().as_str(), "2026-01-06T06:00:00/0@UTC");
@@ -174,10 +161,29 @@ fn a_paused_schedule_is_answered_when_it_goes_on() {
     let off = json!({"paused": {"kind": "disabled", "at": "2026-01-05T00:00:00Z", "source": "api"}});
     let subject = Subject::new(json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}, "state": off}));
     let until = at("2026-01-05T03:00:00Z");
-    let first = skip_until(&subject.planning(), &subject.schedule.cursor, until, SkipReason::Disabled, &HashSet::new());
+    let first = skip_until(&subject.planning(), &subject.schedule.cursor, until, SkipReason::Disabled);
     assert_eq!((show(&first), first.wake_at), (vec![format!("disabled×{WORK_MAX}")], Some(until)));
-    let second = skip_until(&subject.planning(), &first.cursor, until, SkipReason::Disabled, &HashSet::new());
+    let second = skip_until(&subject.planning(), &first.cursor, until, SkipReason::Disabled);
     assert_eq!((show(&second), second.wake_at), (vec!["disabled×800".to_owned()], None));
+}
+
+#[test]
+fn a_slot_that_was_called_off_ahead_of_its_time_has_its_answer() {
+    let pause = json!({"paused": {"kind": "paused", "at": "2026-01-05T00:00:00Z", "source": "ada"}});
+    let subject = Subject::new(json!({"trigger": {"cron": [{"expression": "0 */6 * * *"}]}, "state": pause}));
+    let noon = subject.timetable.slots(at("2026-01-05T11:00:00Z")).next().unwrap();
+    let answered = BTreeSet::from([noon.key()]);
+    let planning = Planning { answered: &answered, ..subject.planning() };
+    let until = at("2026-01-05T23:00:00Z");
+    let resumed = skip_until(&planning, &subject.schedule.cursor, until, SkipReason::Paused);
+    assert_eq!(show(&resumed), ["paused×1", "paused×1"], "06:00, and 18:00 behind what is answered");
+    let active = Subject::new(json!({"trigger": {"cron": [{"expression": "0 */6 * * *"}]}}));
+    let planning = Planning { answered: &answered, ..active.planning() };
+    let planned = plan(&planning, &active.schedule.cursor, at("2026-01-05T07:00:00Z"));
+    assert_eq!(show(&planned), ["2026-01-05T06:00:00Z", "2026-01-05T18:00:00Z", "2026-01-06T00:00:00Z"]);
+    let outage = Outage { from: at("2026-01-05T01:00:00Z"), until: at("2026-01-05T13:00:00Z"), kept: None };
+    let recovery = catch_up(&planning, &active.schedule.cursor, &outage, &[]);
+    assert_eq!(show(&recovery.plan), ["2026-01-05T06:00:00Z"], "the latest that has no answer");
 }
 
 #[test]

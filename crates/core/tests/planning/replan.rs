@@ -255,3 +255,20 @@ fn a_cancelled_slot_under_a_new_version_is_not_offered_again() {
     let diff = edit(&times(&["17:00", "18:00"]), &standing, at("2026-01-05T10:00:00Z"));
     assert_eq!(show(&diff.new), ["2026-01-05T18:00:00Z"]);
 }
+
+#[test]
+fn what_stands_lies_behind_the_frontier_also_where_the_day_ends_earlier() {
+    let every = json!({"every": {"interval": "1h", "anchor": "2026-01-05T00:00:00Z"}});
+    let in_zone = |zone: &str| Subject::new(json!({"trigger": every, "zone": zone}));
+    let standing = stand(&in_zone("America/New_York"), "2026-01-05T05:00:00Z");
+    // In Kathmandu the day ends eleven hours before it does in New York.
+    let diff = edit(&in_zone("Asia/Kathmandu"), &standing, at("2026-01-05T10:30:00Z"));
+    assert_eq!((diff.stay.len(), show(&diff.new)), (standing.len(), vec![]));
+    assert_eq!(diff.new.cursor.at, standing.last().unwrap().scheduled_at);
+    // Also what was called off ahead of its time.
+    let mut last = standing.last().unwrap().clone();
+    last.state = StandingState::Answered;
+    let diff = edit(&in_zone("Asia/Kathmandu"), &[last.clone()], at("2026-01-05T10:30:00Z"));
+    assert_eq!(diff.new.cursor.at, last.scheduled_at);
+    assert_eq!(diff.new.runs().count(), 18, "11:00 to 04:00 without 05:00");
+}

@@ -53,7 +53,7 @@ impl Subject {
     }
 
     pub(crate) fn planning_with(&self, waiting: usize) -> Planning<'_> {
-        Planning { schedule: &self.schedule, timetable: &self.timetable, waiting }
+        Planning { schedule: &self.schedule, timetable: &self.timetable, waiting, answered: Planning::NONE_ANSWERED }
     }
 }
 

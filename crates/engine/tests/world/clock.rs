@@ -105,7 +105,7 @@ fn work_that_slept_past_its_lease_is_somebody_elses() {
     world.node("b");
     world.advance(minutes(2));
     assert_eq!(world.starts(id).len(), 2);
-    assert_eq!(asleep.keeper.fence(world.boot()), punctual_engine::runner::StopLevel::Now);
+    assert_eq!(asleep.holdings.fence(world.boot()), punctual_engine::runner::StopLevel::Now);
 }
 
 /// A zoneinfo folder whose one zone, `Test/Moving`, has the data of another: an update is another folder of this kind.

@@ -1,7 +1,7 @@
 //! Nodes that stop, freeze or die: what they had, and who has it then.
 
 use punctual_core::run::{Report, RunEvent};
-use punctual_engine::keeper::fence;
+use punctual_engine::holdings::Holdings;
 use punctual_engine::runner::StopLevel;
 use punctual_store::{AttemptReport, RunWritten, StoreError};
 use serde_json::json;
@@ -76,14 +76,14 @@ fn a_node_that_was_taken_for_dead_is_told_and_can_write_nothing() {
     // It wakes up: every door is closed.
     let (now, boot) = (world.now, world.boot());
     assert!(matches!(frozen.keep(now, boot), Err(StoreError::LeaseEnded)));
-    assert!(matches!(now_or_never(frozen.claimer.tick(now, 1)), Err(StoreError::LeaseEnded)));
+    assert!(matches!(now_or_never(frozen.claimer.tick(now, 1, &frozen.holdings.held())), Err(StoreError::LeaseEnded)));
     assert!(matches!(now_or_never(frozen.planner.tick(now)), Err(StoreError::LeaseEnded)));
     let report =
         AttemptReport { run: run.id, epoch: run.epoch(), event: RunEvent::Succeeded, report: Report::default() };
     let written = now_or_never(world.shared().finish(now, vec![report])).unwrap();
     assert_eq!(written, [RunWritten::Stale]);
     assert_eq!(world.run(run.id).state.tally().attempt, 2);
-    assert_eq!(frozen.keeper.fence(boot), StopLevel::Now);
+    assert_eq!(frozen.holdings.fence(boot), StopLevel::Now);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn work_is_fenced_by_the_boot_clock_whatever_the_wall_clock_says() {
     world.settle();
     let level = |world: &mut World| {
         let boot = world.boot();
-        world.node("a").keeper.fence(boot)
+        world.node("a").holdings.fence(boot)
     };
     assert_eq!(level(&mut world), StopLevel::GoOn);
     world.set_clock(seconds(3_600));
@@ -126,15 +126,16 @@ fn on_a_store_of_its_own_a_node_has_nobody_to_fear() {
     world.settle();
     world.sleep(seconds(600));
     let boot = world.boot();
-    assert_eq!(world.node("a").keeper.fence(boot), StopLevel::GoOn);
+    assert_eq!(world.node("a").holdings.fence(boot), StopLevel::GoOn);
 }
 
 #[test]
 fn the_fence_falls_before_the_lease_can_have_ended() {
     use std::time::Duration;
     for lease in [3, 5, 30, 90, 3_600].map(Duration::from_secs) {
-        let valid_until = Duration::from_secs(10_000);
-        let level = |left: Duration| fence(lease, valid_until, valid_until - left);
+        let holdings = Holdings::new(Some(lease));
+        holdings.renewed(Duration::from_secs(10_000), lease);
+        let level = |left: Duration| holdings.fence(Duration::from_secs(10_000) + lease - left);
         assert_eq!(level(lease / 3 + Duration::from_millis(1)), StopLevel::GoOn, "{lease:?}");
         assert_eq!(level(lease / 3), StopLevel::Ask, "{lease:?}");
         assert_eq!(level((lease / 10).min(Duration::from_secs(2))), StopLevel::Now, "{lease:?}");

@@ -58,9 +58,10 @@ impl Slots {
         }
     }
 
-    /// Every slot of every schedule that lies behind us has its answer.
+    /// Every slot that lies behind us has its answer; those of a pause get theirs when it ends.
     pub(crate) fn are_complete(&self, now: Timestamp, world: &World) -> Check {
-        self.schedules.values().try_for_each(|answers| answers.is_complete(now, world))
+        let is_active = |answers: &&Answers| answers.version.schedule.is_active();
+        self.schedules.values().filter(is_active).try_for_each(|answers| answers.is_complete(now, world))
     }
 
     /// Every run that nobody has taken stands where the zone data of its plan puts it.
@@ -200,7 +201,7 @@ impl Answers {
         })
     }
 
-    /// Every slot up to an instant has its answer. The slots of a pause get theirs when it ends.
+    /// Every slot up to an instant has its answer.
     fn is_complete(&self, until: Timestamp, world: &World) -> Check {
         let schedule = &self.version.schedule;
         let Some(record) = world.schedules.get(&schedule.id) else { return Ok(()) };

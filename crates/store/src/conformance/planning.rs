@@ -5,6 +5,7 @@ use jiff::civil::date;
 use punctual_core::ScheduleId;
 use punctual_core::journal::{Body, SkipEntry};
 use punctual_core::run::{Outcome, RunState, SkipReason};
+use punctual_core::schedule::Cursor;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -333,6 +334,10 @@ pub fn a_subject_has_what_is_planned_and_what_stands_for_slots_ahead(bench: &mut
     let ids: Vec<_> = subject.runs.iter().map(|run| run.id).collect();
     assert_eq!(ids, [runs[1], runs[3], runs[2]], "by due time, without the one that is over and past");
     assert_eq!(subject.runs[0], bench.run(runs[1]));
+    // Time passes, and with it what was called off; but the frontier was moved back before it, as a pause does.
+    bench.edit(schedule, |schedule| schedule.cursor = Cursor::starting(at("11:30:00")));
+    let later = block_on(bench.store.subject(schedule, at("13:00:00"))).unwrap().expect("it exists");
+    assert!(later.runs.iter().any(|run| run.id == runs[2]), "what stands behind the cursor stands");
     assert!(block_on(bench.store.subject(ScheduleId(Uuid::nil()), bench.now)).unwrap().is_none());
 }
 

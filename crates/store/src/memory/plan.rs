@@ -52,7 +52,8 @@ impl Plan for MemoryStore {
     async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>> {
         let state = self.state();
         let Some(record) = state.world.schedules.get(&id) else { return Ok(None) };
-        let concerns = |run: &&Run| run.planned_for().is_some() || now < run.scheduled_at;
+        let frontier = now.min(record.schedule.cursor.at);
+        let concerns = |run: &&Run| run.planned_for().is_some() || frontier < run.scheduled_at;
         let mut runs: Vec<Run> = state.runs_of(id).filter(concerns).cloned().collect();
         runs.sort_by_key(|run| (run.due_at, run.id));
         Ok(Some(PlanSubject { task: state.task(record), runs }))

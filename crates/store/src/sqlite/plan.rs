@@ -68,8 +68,9 @@ impl Plan for SqliteStore {
         self.read("reading a schedule and its runs", move |connection| {
             let Some(record) = read_schedule(connection, id)? else { return Ok(None) };
             let task = task(connection, record)?;
+            let frontier = micros_up_to(now.min(task.record.schedule.cursor.at));
             let sql = include_str!("sql/subject.sql");
-            let runs = read_runs(connection, &mut TermsRead::default(), sql, params![Id(id.0), micros_up_to(now)])?;
+            let runs = read_runs(connection, &mut TermsRead::default(), sql, params![Id(id.0), frontier])?;
             Ok(Some(PlanSubject { task, runs }))
         })
         .await

@@ -8,9 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::run::{FailureCode, Report, Run, RunEvent};
 use punctual_core::{Elapsed, NodeId, RunId};
 use punctual_engine::claimer::Claimer;
+use punctual_engine::holdings::Holdings;
 use punctual_engine::keeper::Keeper;
 use punctual_engine::planner::Planner;
-use punctual_engine::runner::StopLevel;
+use punctual_engine::runner::{Stop, StopLevel};
 use punctual_engine::settings::Settings;
 use punctual_store::{AttemptReport, Result, RunWritten, Store};
 
@@ -43,6 +44,7 @@ pub(crate) struct Node {
     pub(crate) planner: Planner,
     pub(crate) claimer: Claimer,
     pub(crate) keeper: Keeper,
+    pub(crate) holdings: Arc<Holdings>,
     pub(crate) held: BTreeMap<RunId, Held>,
     /// What it was told to stop, and how hard, in order.
     pub(crate) stopped: Vec<(RunId, StopLevel)>,
@@ -56,6 +58,7 @@ pub(crate) struct Node {
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     pub(crate) run: Run,
+    stop: Stop,
     ends: Option<(Timestamp, RunEvent)>,
 }
 
@@ -81,11 +84,14 @@ impl Node {
         ids: Arc<dyn punctual_engine::ids::Ids>,
     ) -> Node {
         let settings = Arc::new(settings);
+        let lease = Duration::try_from(settings.lease.duration()).unwrap();
+        let holdings = Arc::new(Holdings::new((!store.is_exclusive()).then_some(lease)));
         Node {
             id,
             planner: Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), id),
             claimer: Claimer::new(Arc::clone(&store), Arc::clone(&settings), id),
-            keeper: Keeper::new(Arc::clone(&store), Arc::clone(&settings), id),
+            keeper: Keeper::new(Arc::clone(&store), Arc::clone(&settings), id, Arc::clone(&holdings)),
+            holdings,
             settings,
             store,
             held: BTreeMap::new(),
@@ -113,11 +119,11 @@ impl Node {
         did |= self.write_ends(now)?;
         if self.claims {
             let free = self.settings.places.saturating_sub(self.held.len());
-            let round = now_or_never(self.claimer.tick(now, free))?;
+            let round = now_or_never(self.claimer.tick(now, free, &self.holdings.held()))?;
             wake_at = wake_at.min(unless_poll(round.wake_at, now));
             did |= !round.started.is_empty();
             for started in round.started {
-                self.begin(started.run, now, &way);
+                self.begin(started.run, now, boot, &way);
             }
         }
         let ends = self.held.values().filter_map(|held| held.ends.as_ref().map(|(at, _)| *at)).min();
@@ -127,19 +133,27 @@ impl Node {
 
     /// Renews the lease if it is time, and does as it is told.
     pub(crate) fn keep(&mut self, now: Timestamp, boot: Duration) -> Result<Timestamp> {
-        let held = self.held.iter().map(|(id, held)| (*id, held.run.epoch())).collect();
-        let upkeep = now_or_never(self.keeper.tick(now, boot, &held))?;
-        for (id, level) in upkeep.stop {
+        let upkeep = now_or_never(self.keeper.tick(now, boot))?;
+        let told = self.held.iter().map(|(id, held)| (*id, held.stop.level()));
+        let told: Vec<(RunId, StopLevel)> = told.filter(|(_, level)| *level != StopLevel::GoOn).collect();
+        for (id, level) in told.into_iter().filter(|it| !self.stopped.contains(it)).collect::<Vec<_>>() {
             self.stopped.push((id, level));
             match level {
-                StopLevel::Now => drop(self.held.remove(&id)),
+                StopLevel::Now => self.let_go(id),
                 _ => self.end(id, now, RunEvent::Cancelled),
             }
         }
         Ok(upkeep.wake_at)
     }
 
-    fn begin(&mut self, run: Run, now: Timestamp, way: impl Fn(&str) -> Way) {
+    fn let_go(&mut self, id: RunId) {
+        if let Some(held) = self.held.remove(&id) {
+            self.holdings.end((id, held.run.epoch()));
+        }
+    }
+
+    fn begin(&mut self, run: Run, now: Timestamp, boot: Duration, way: impl Fn(&str) -> Way) {
+        let Some(stop) = self.holdings.begin((run.id, run.epoch()), "a run", boot) else { return };
         let failed = |is_retryable, retry_after| RunEvent::Failed {
             at: now,
             code: FailureCode::Error,
@@ -154,7 +168,7 @@ impl Node {
             Way::Takes(time) => Some((now + time, RunEvent::Succeeded)),
             Way::Stays => None,
         };
-        self.held.insert(run.id, Held { run, ends });
+        self.held.insert(run.id, Held { run, stop, ends });
     }
 
     /// Lets the work of a run end.
@@ -178,7 +192,7 @@ impl Node {
         let written: Vec<RunWritten> = now_or_never(self.store.finish(now, ended.clone()))?;
         assert_eq!(written.len(), ended.len(), "one answer for each report");
         for report in ended {
-            self.held.remove(&report.run);
+            self.let_go(report.run);
         }
         Ok(true)
     }

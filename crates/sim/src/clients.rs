@@ -29,9 +29,12 @@ pub(crate) async fn clients(sim: Arc<Sim>) {
     let ends_at = sim.timeline.boot() + sim.setup.lasts;
     let first = random.between(2, 8);
     let mut asked = 0;
-    while sim.timeline.boot() < ends_at {
+    loop {
         let wait = if asked < first { Duration::from_secs(60) } else { Duration::from_secs(3 * 3_600) };
         sim.wait(random.stretch(Duration::from_millis(500), wait)).await;
+        if ends_at <= sim.timeline.boot() {
+            return;
+        }
         asked += 1;
         let awake = sim.cluster().awake();
         if awake.is_empty() || sim.cluster().is_clock_wrong {

@@ -33,7 +33,7 @@ impl Version {
 
     /// The slots that want an answer, up to an instant.
     pub(crate) fn slots_until(&self, until: Timestamp) -> impl Iterator<Item = Slot> {
-        let slots = self.timetable.slots(self.from.at);
+        let slots = self.timetable.slots(self.from.starts_behind(&self.timetable));
         slots.take_while(move |slot| slot.scheduled_at <= until).filter(|slot| self.from.is_new(slot))
     }
 

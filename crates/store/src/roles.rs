@@ -153,8 +153,8 @@ pub trait Journal: Send + Sync {
     /// The last entry.
     async fn head(&self) -> Result<Head>;
 
-    /// Lets go of final runs that ended before an instant, unless their slot lies behind it: they still stand for that. All
-    /// of them in one transaction. How many.
+    /// Lets go of final runs that ended before an instant, unless their slot lies behind it or behind the cursor of their
+    /// schedule: they still stand for that. All of them in one transaction. How many.
     ///
     /// With its row goes what a run has answered: a second report is stale, an event may ask again.
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize>;

@@ -77,7 +77,7 @@ pub enum Body {
     RunChanged(RunChange),
     /// An attempt came to its end: the record of what happened and what it cost.
     AttemptEnded(Box<Attempt>),
-    /// Final runs that ended before an instant, of slots before it, were let go. What happened to them stays in the journal.
+    /// Final runs that ended before an instant, of slots before it that planning has passed, were let go. What happened to them stays in the journal.
     RunsForgotten {
         /// The instant.
         before: Timestamp,

@@ -63,6 +63,18 @@ impl World {
         World { seq: seq.saturating_sub(1), rebuilds, ..World::default() }
     }
 
+    /// Runs that retention lets go which reaches up to an instant: they have ended before, and their slot lies before too.
+    ///
+    /// While the plan of its schedule may come to its slot again, a run stands for it: it was called off before a pause.
+    pub fn forgotten(&self, before: Timestamp) -> impl Iterator<Item = RunId> {
+        let is_old = move |run: &&Run| run.scheduled_at < before && run.ended_at.is_some_and(|at| at < before);
+        let is_passed = |run: &&Run| {
+            let record = run.schedule.filter(|_| run.key.is_slot()).and_then(|id| self.schedules.get(&id));
+            record.is_none_or(|record| run.scheduled_at <= record.schedule.cursor.at)
+        };
+        self.runs.values().filter(is_old).filter(is_passed).map(|run| run.id)
+    }
+
     /// Takes in the next entry, whole or not at all.
     pub fn apply(&mut self, entry: &Entry) -> Result<(), JournalError> {
         if entry.seq != self.seq + 1 {
@@ -228,7 +240,8 @@ impl World {
             Body::RunChanged(change) => self.take_event(change.run, &change.event, at),
             Body::AttemptEnded(attempt) => self.take_attempt(attempt, at),
             Body::RunsForgotten { before } => {
-                self.runs.retain(|_, run| !run.is_forgotten(*before));
+                let gone: Vec<RunId> = self.forgotten(*before).collect();
+                gone.iter().for_each(|id| drop(self.runs.remove(id)));
             }
             Body::PlannerTaken { outage, .. } => self.take_outage(*outage),
             Body::Restored { epoch_floor } => {

@@ -41,7 +41,7 @@ pub(crate) fn answer(
     until: Timestamp,
     mut decide: impl FnMut(&Slot) -> Decision,
 ) -> End {
-    let mut slots = timetable.slots(after);
+    let mut slots = timetable.slots(plan.cursor.starts_behind(timetable).min(after));
     let mut work = 0;
     let started_at = plan.cursor.at;
     // All before this slot is answered; the cursor does not go back behind where it was.
@@ -50,11 +50,11 @@ pub(crate) fn answer(
     };
     while work < WORK_MAX {
         let Some(slot) = slots.next() else {
-            plan.cursor.at = plan.cursor.at.max(until);
+            plan.cursor.pass_until(timetable, until);
             return End::Over;
         };
         if until < slot.scheduled_at {
-            plan.cursor.at = plan.cursor.at.max(until);
+            plan.cursor.pass_until(timetable, until);
             return End::Behind(slot);
         }
         match decide(&slot) {

@@ -135,12 +135,6 @@ impl Run {
         }
     }
 
-    /// Whether retention lets it go that reaches up to an instant: it has ended before, and its slot lies before too. Until
-    /// then it stands for its slot, also when it was called off long ahead.
-    pub fn is_forgotten(&self, before: Timestamp) -> bool {
-        self.ended_at.is_some_and(|ended_at| ended_at < before) && self.scheduled_at < before
-    }
-
     /// Its epoch.
     pub fn epoch(&self) -> u64 {
         self.state.tally().epoch

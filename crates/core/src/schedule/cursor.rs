@@ -7,18 +7,18 @@ use jiff::civil::DateTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::time::Slot;
+use crate::time::{Slot, Timetable, Zone, just_before};
 
 /// The frontier up to which slots have been answered with a run or a skip.
 ///
-/// Two frontiers in one: an instant, and what each zone's clock showed there. A slot is new only if it lies behind
-/// both, so that an update of the zone data, which moves instants, never brings a nominal time back.
+/// Two frontiers in one: an instant, and what each zone's clock had shown there. What a clock has shown decides where it is
+/// known: an update of the zone data, which moves instants, never brings a nominal time back, and never swallows one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {
     /// Every slot scheduled up to here is answered.
     pub at: Timestamp,
-    /// The last nominal time answered, by zone. Second passes of repeated times do not count.
+    /// The nominal time up to which all are answered, by zone. Second passes of repeated times do not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reached: BTreeMap<String, DateTime>,
 }
@@ -31,24 +31,37 @@ impl Cursor {
 
     /// Whether a slot is still to be answered.
     pub fn is_new(&self, slot: &Slot) -> bool {
-        if slot.scheduled_at <= self.at {
-            return false;
-        }
         // A second pass shows again what the first has reached: only its instant counts.
-        slot.is_second_pass
-            || !slot.is_civil()
-            || self.reached.get(slot.zone()).is_none_or(|reached| *reached < slot.nominal())
+        let reached = (slot.is_civil() && !slot.is_second_pass).then(|| self.reached.get(slot.zone())).flatten();
+        reached.map_or(self.at < slot.scheduled_at, |reached| *reached < slot.nominal())
+    }
+
+    /// Behind which instant there may be slots to be answered. That is before the frontier where zone data has moved them.
+    pub fn starts_behind(&self, timetable: &Timetable) -> Timestamp {
+        let reached = |zone: &Zone| self.reached.get(zone.name()).map(|reached| just_before(zone.shows(*reached)));
+        timetable.clocks().filter_map(reached).fold(self.at, Timestamp::min)
+    }
+
+    /// Moves the frontier to an instant up to which every slot has been answered.
+    pub(crate) fn pass_until(&mut self, timetable: &Timetable, until: Timestamp) {
+        self.at = self.at.max(until);
+        for zone in timetable.clocks() {
+            self.reach(zone.name(), zone.shown_until(until));
+        }
     }
 
     /// Moves the frontier to a slot that has been answered.
     pub(crate) fn pass(&mut self, slot: &Slot) {
         self.at = self.at.max(slot.scheduled_at);
         if slot.is_civil() && !slot.is_second_pass {
-            let nominal = slot.nominal();
-            match self.reached.get_mut(slot.zone()) {
-                Some(reached) => *reached = nominal.max(*reached),
-                None => drop(self.reached.insert(slot.zone().to_owned(), nominal)),
-            }
+            self.reach(slot.zone(), slot.nominal());
+        }
+    }
+
+    fn reach(&mut self, zone: &str, nominal: DateTime) {
+        match self.reached.get_mut(zone) {
+            Some(reached) => *reached = nominal.max(*reached),
+            None => drop(self.reached.insert(zone.to_owned(), nominal)),
         }
     }
 }

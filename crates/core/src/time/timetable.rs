@@ -108,6 +108,12 @@ impl Timetable {
         &self.zone
     }
 
+    /// The zones whose clocks decide when its slots are.
+    pub(crate) fn clocks(&self) -> impl Iterator<Item = &Zone> {
+        let sources: &[Source] = if let Rule::Civil(sources) = &self.rule { sources } else { &[] };
+        sources.iter().map(|source| &source.zone)
+    }
+
     /// The slots scheduled behind an instant, in order.
     pub fn slots(&self, after: Timestamp) -> Slots<'_> {
         let after = match self.bounds.start_at() {

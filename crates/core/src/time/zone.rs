@@ -9,10 +9,10 @@ use std::fmt;
 use std::sync::{Arc, RwLock};
 
 use jiff::Timestamp;
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::civil::{DAY, datetime_of, local_of_date};
+use super::civil::{DAY, datetime_of, local_of, local_of_date};
 use crate::error::quoted;
 
 /// The zones of one time zone database, each looked up once.
@@ -190,6 +190,21 @@ impl Zone {
     pub fn next_change(&self, at: Timestamp) -> Option<Timestamp> {
         let segment = self.segment(floor_second(at));
         (segment.offset_after != segment.offset).then(|| clamped_instant(segment.end))
+    }
+
+    /// The latest reading that the clock has shown up to an instant.
+    pub(crate) fn shown_until(&self, at: Timestamp) -> DateTime {
+        let second = floor_second(at);
+        let segment = self.segment(second);
+        // In a repeated hour it has shown the whole of it before.
+        datetime_of((second + i64::from(segment.offset)).max(segment.repeated_until() - 1))
+    }
+
+    /// When the clock shows a reading first; behind the gap, where it leaves it out.
+    pub(crate) fn shows(&self, reading: DateTime) -> Timestamp {
+        let local = local_of(reading);
+        let segment = self.segment_reaching(local);
+        clamped_instant((local - i64::from(segment.offset)).max(segment.start))
     }
 
     /// Whether the clock will show the reading of this instant a second time.

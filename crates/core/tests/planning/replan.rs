@@ -110,6 +110,26 @@ fn new_zone_data_moves_what_has_not_fired_and_repeats_nothing() {
 }
 
 #[test]
+fn new_zone_data_swallows_no_time_that_the_clock_had_not_shown() {
+    let folder = ZoneFolder::new("swallows");
+    let midnight = at("2026-01-05T00:00:00Z");
+    for trigger in [json!({"cron": [{"expression": "30 * * * *"}]}), json!({"times": ["00:30"]})] {
+        let fields = || json!({"trigger": trigger, "zone": "Test/Moving"});
+        let before = Subject::with_zones(fields(), &folder.zones("Europe/London"));
+        // London's day is planned up to 00:15 of the next. By Paris' clock that is 01:15, and 00:30 lies before it.
+        let standing = stand(&before, "2026-01-05T00:40:00Z");
+        let cursor = plan(&before.planning(), &Cursor::starting(at("2026-01-05T00:40:00Z")), midnight).cursor;
+        assert_eq!(cursor.at, at("2026-01-06T00:15:00Z"));
+        let after = Subject::with_zones(fields(), &folder.zones("Europe/Paris"));
+        let diff = reconcile(&after, &cursor, &standing, at("2026-01-05T12:00:00Z"));
+        assert_eq!(show(&diff.new)[0], "2026-01-05T23:30:00Z", "{trigger}");
+        // The clock has moved over it: it is late, and not lost.
+        let diff = reconcile(&after, &cursor, &standing, at("2026-01-05T23:50:00Z"));
+        assert_eq!(show(&diff.new)[0], "2026-01-05T23:30:00Z", "{trigger}");
+    }
+}
+
+#[test]
 fn a_closed_calendar_withdraws_and_records() {
     let open = Subject::new(json!({"trigger": {"times": ["10:00", "20:00"]}}));
     let standing = stand(&open, "2026-01-05T08:00:00Z");

@@ -27,6 +27,8 @@ pub(crate) struct Slots {
 struct Answers {
     version: Version,
     by_key: BTreeMap<SlotKey, (Timestamp, Answer)>,
+    /// Runs whose slots were skipped: the plan that follows takes them back.
+    given_up: Vec<RunId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +86,7 @@ impl Slots {
         self.catch_ups.edited(id);
         let version = || Version::new(schedule, &moment.zones, &self.calendars);
         let Some(answers) = self.schedules.get_mut(&id) else {
-            let answers = Answers { version: version(), by_key: BTreeMap::new() };
+            let answers = Answers { version: version(), by_key: BTreeMap::new(), given_up: vec![] };
             self.schedules.insert(id, answers);
             return Ok(());
         };
@@ -144,10 +146,15 @@ impl Slots {
             format!("the cursor of schedule {} went from {} back to {}", plan.schedule, cursor.at, plan.cursor.at)
         })?;
         for id in &plan.withdrawn {
-            if let Some(run) = before.runs.get(id) {
-                answers.by_key.insert(run.key.clone(), (run.scheduled_at, Answer::Withdrawn));
+            let run = before.runs.get(id);
+            if let Some((_, answer)) = run.and_then(|run| answers.by_key.get_mut(&run.key))
+                && *answer == Answer::Run(*id)
+            {
+                *answer = Answer::Withdrawn;
             }
         }
+        let left = std::mem::take(&mut answers.given_up).into_iter().find(|id| !plan.withdrawn.contains(id));
+        ensure("I10", left.is_none(), || format!("the slot of run {left:?} was skipped, and it stands"))?;
         if plan.zone_data != answers.version.zone_data && plan.zone_data == moment.zones.version() {
             // What lies behind was answered with the old data, what lies ahead is to be with the new.
             let known_until = cursor.at.min(at);
@@ -193,17 +200,24 @@ impl Answers {
     }
 
     fn answer(&mut self, slot: &Slot, answer: Answer) -> Check {
-        let before = self.by_key.insert(slot.key(), (slot.scheduled_at, answer));
-        let earlier = before.map(|(_, answer)| answer).filter(|answer| *answer != Answer::Withdrawn);
-        ensure("I10", earlier.is_none(), || {
-            let id = self.version.schedule.id;
-            format!("slot {} of schedule {id} has {earlier:?} for an answer, and gets {answer:?}", slot.key())
-        })
+        let before = self.by_key.insert(slot.key(), (slot.scheduled_at, answer)).map(|(_, answer)| answer);
+        match (before, answer) {
+            (None | Some(Answer::Withdrawn), _) => Ok(()),
+            (Some(Answer::Run(run)), Answer::Skip(SkipReason::Calendar | SkipReason::DstGap)) => {
+                self.given_up.push(run);
+                Ok(())
+            }
+            (Some(earlier), _) => ensure("I10", false, || {
+                let id = self.version.schedule.id;
+                format!("slot {} of schedule {id} has {earlier:?} for an answer, and gets {answer:?}", slot.key())
+            }),
+        }
     }
 
     /// Every slot up to an instant has its answer.
     fn is_complete(&self, until: Timestamp, world: &World) -> Check {
         let schedule = &self.version.schedule;
+        ensure("I10", self.given_up.is_empty(), || format!("slots of runs {:?} were skipped", self.given_up))?;
         let Some(record) = world.schedules.get(&schedule.id) else { return Ok(()) };
         if matches!(schedule.state, ScheduleState::Ended(_)) {
             return Ok(());

@@ -68,6 +68,7 @@ macro_rules! __conformance_suite {
                 an_edit_reaches_what_was_planned_just_before_in_the_same_batch,
                 a_plan_is_one_transaction_with_its_entries,
                 a_withdrawn_slot_may_come_back,
+                a_cancelled_slot_stays_answered_until_its_schedule_has_passed_it,
                 a_cancelled_slot_stays_answered_until_its_time_is_past,
                 a_planned_run_moves_and_a_retry_keeps_its_time,
                 what_has_been_touched_is_not_withdrawn,

@@ -216,6 +216,31 @@ pub fn a_cancelled_slot_stays_answered_until_its_time_is_past(bench: &mut Bench)
     assert!(bench.find(run).is_none());
 }
 
+pub fn a_cancelled_slot_stays_answered_until_its_schedule_has_passed_it(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let run = bench.plan(schedule, &["10:00:00"])[0];
+    let by_hand = bench.manual_run(schedule);
+    assert!(block_on(bench.store.ask(bench.now, by_hand.clone())).unwrap());
+    let by_hand = by_hand.id;
+    for run in [run, by_hand] {
+        block_on(bench.store.cancel(bench.now, run)).unwrap();
+    }
+    let begin_at = |bench: &mut Bench, time: &str| {
+        let mut write = bench.write_for(schedule);
+        write.plan.as_mut().expect("it has a plan").cursor = Cursor::starting(at(time));
+        assert_eq!(bench.write(write), Written::Done);
+    };
+    // A pause has begun before ten: when it ends, planning begins there.
+    begin_at(bench, "08:00:00");
+    bench.go("20:00:00");
+    let forget = |bench: &mut Bench| block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap();
+    assert_eq!(forget(bench), 1, "who was asked for stands for no slot");
+    assert_eq!(bench.changes_nothing("planning will come to its slot", forget), 0);
+    begin_at(bench, "10:00:00");
+    assert_eq!(forget(bench), 1);
+    assert!(bench.find(run).is_none() && bench.find(by_hand).is_none());
+}
+
 pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let node = bench.join("a");

@@ -25,8 +25,7 @@ impl Journal for MemoryStore {
 
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
         let mut state = self.state();
-        let old = state.world.runs.values().filter(|run| run.is_forgotten(before)).map(|run| run.id);
-        let wants = Wants::runs(old);
+        let wants = Wants::runs(state.world.forgotten(before));
         if wants.runs.is_empty() {
             return Ok(0);
         }

@@ -116,8 +116,9 @@ fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryI
 impl Session {
     fn forget_runs(&mut self, now: Timestamp, before: Timestamp) -> Done<usize> {
         let last = micros_before(before);
-        let sql = "SELECT terms_id, count(*) FROM runs WHERE ended_at <= ?1 AND scheduled_at <= ?1 GROUP BY terms_id";
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let old = include_str!("sql/old_runs.sql");
+        let sql = format!("SELECT terms_id, count(*) FROM runs WHERE id IN ({old}) GROUP BY terms_id");
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let uses: Vec<(i64, i64)> =
             statement.query_map([last], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
@@ -128,10 +129,8 @@ impl Session {
             *self.derived.uses.entry(terms).or_default() -= runs;
         }
         // They are over: no lane, no count and no other run changes with them.
-        let gone = self
-            .connection
-            .prepare_cached("DELETE FROM runs WHERE ended_at <= ?1 AND scheduled_at <= ?1")?
-            .execute([last])?;
+        let sql = format!("DELETE FROM runs WHERE id IN ({old})");
+        let gone = self.connection.prepare_cached(&sql)?.execute([last])?;
         self.append(now, &Body::RunsForgotten { before })?;
         Ok(gone)
     }

@@ -235,7 +235,8 @@ pub(super) fn read_runs(
 #[derive(Debug, Clone)]
 pub(super) struct ScheduleRow {
     definition: String,
-    cursor: String,
+    cursor_at: Timestamp,
+    cursor_reached: String,
     runs_started: u64,
     plan_at: Option<Timestamp>,
     zone_data: String,
@@ -250,7 +251,8 @@ impl ScheduleRow {
         let until = row.get::<_, Option<At>>("outage_until")?;
         Ok(ScheduleRow {
             definition: row.get("definition")?,
-            cursor: row.get("cursor")?,
+            cursor_at: row.get::<_, At>("cursor_at")?.0,
+            cursor_reached: row.get("cursor_reached")?,
             runs_started: count(row.get("runs_started")?),
             plan_at: row.get::<_, Option<At>>("plan_at")?.map(|at| at.0),
             zone_data: row.get("zone_data")?,
@@ -261,7 +263,8 @@ impl ScheduleRow {
 
     pub(super) fn into_record(self) -> Done<ScheduleRecord> {
         let mut schedule: Schedule = from_json(&self.definition, "a schedule")?;
-        schedule.cursor = from_json(&self.cursor, "the cursor of a schedule")?;
+        let reached = from_json(&self.cursor_reached, "the cursor of a schedule")?;
+        schedule.cursor = Cursor { at: self.cursor_at, reached };
         schedule.runs_started = self.runs_started;
         let kept = self.outage_kept.as_deref().map(|text| from_json(text, "an outage")).transpose()?;
         let outage = self.outage.map(|(from, until)| Outage { from, until, kept });

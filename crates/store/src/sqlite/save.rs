@@ -58,7 +58,8 @@ impl Session {
             signed(schedule.version),
             schedule.zone,
             rows::definition(schedule),
-            to_json(&schedule.cursor),
+            At(schedule.cursor.at),
+            to_json(&schedule.cursor.reached),
             signed(schedule.runs_started),
             record.plan_at.map(At),
             record.zone_data,
@@ -80,7 +81,8 @@ impl Session {
         }
         self.connection.prepare_cached(include_str!("sql/update_schedule.sql"))?.execute(params![
             Id(schedule.id.0),
-            to_json(&schedule.cursor),
+            At(schedule.cursor.at),
+            to_json(&schedule.cursor.reached),
             signed(schedule.runs_started),
             record.plan_at.map(At),
             record.zone_data,

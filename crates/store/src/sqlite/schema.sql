@@ -168,7 +168,9 @@ CREATE TABLE schedules (
     zone TEXT NOT NULL,
     -- The schedule as JSON, apart from its cursor and its count: those change with every plan and every start.
     definition TEXT NOT NULL CHECK (json_valid(definition)),
-    cursor TEXT NOT NULL CHECK (json_valid(cursor)),
+    -- How far its slots are answered: an instant, and what the clocks of its zones showed there.
+    cursor_at INTEGER NOT NULL,
+    cursor_reached TEXT NOT NULL CHECK (json_valid(cursor_reached)),
     runs_started INTEGER NOT NULL CHECK (0 <= runs_started),
     -- When planning has something to do.
     plan_at INTEGER,

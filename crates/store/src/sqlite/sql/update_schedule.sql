@@ -1,3 +1,4 @@
 UPDATE schedules
-SET cursor = ?2, runs_started = ?3, plan_at = ?4, zone_data = ?5, outage_from = ?6, outage_until = ?7, outage_kept = ?8
+SET cursor_at = ?2, cursor_reached = ?3, runs_started = ?4, plan_at = ?5, zone_data = ?6, outage_from = ?7,
+    outage_until = ?8, outage_kept = ?9
 WHERE id = ?1

@@ -55,6 +55,8 @@ pub struct Round {
     pub may_have_more: bool,
     /// Whether runs at work were called off for others, so that their nodes have to be told.
     pub has_replaced: bool,
+    /// Whether planning comes first, here or on another node.
+    pub awaits_planning: bool,
     /// When to look again, unless something changes before.
     pub wake_at: Timestamp,
 }
@@ -77,7 +79,7 @@ impl Claimer {
             agents: Arc::clone(&self.settings.agents),
             limits: Arc::clone(&self.settings.limits),
         };
-        let Claimed { runs, swept, next_at } = self.store.claim(&request).await?;
+        let Claimed { runs, swept, awaits_planning, next_at } = self.store.claim(&request).await?;
         if 0 < swept {
             info!("{swept} runs were answered because their time was over");
         }
@@ -87,7 +89,7 @@ impl Claimer {
         let poll_at = later(now, self.settings.poll.duration());
         let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
         if runs.is_empty() {
-            return Ok(Round { started: vec![], may_have_more, has_replaced: false, wake_at });
+            return Ok(Round { started: vec![], may_have_more, has_replaced: false, awaits_planning, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
             runs.iter().map(|claimed| self.decide(claimed, held, now)).collect();
@@ -109,7 +111,7 @@ impl Claimer {
                 None
             }
         });
-        Ok(Round { started: started.collect(), may_have_more, has_replaced, wake_at })
+        Ok(Round { started: started.collect(), may_have_more, has_replaced, awaits_planning, wake_at })
     }
 
     fn decide(&self, claimed: &ClaimedRun, held: &BTreeSet<Attempt>, now: Timestamp) -> (Decision, Option<ParkReason>) {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::claimer::{Claimer, StartedRun, idempotency_key};
-use crate::clock::{Clock, ClockStep, ClockWatch, HOLD_MAX};
+use crate::clock::{Clock, ClockStep, ClockWatch};
 use crate::holdings::{Holdings, WhyStopped};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
@@ -31,9 +31,6 @@ use crate::spawn::Spawn;
 
 /// How long a loop rests after a failure of the store.
 const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
-
-/// How long claiming waits for planning to catch up, at most: a schedule that cannot be planned must not stop the others.
-const CATCH_UP_WAIT: Duration = Duration::from_secs(30);
 
 /// How long a stopping node waits for work that has been told to stop.
 const KILL_WAIT: SignedDuration = SignedDuration::from_secs(15);
@@ -128,38 +125,8 @@ struct Incarnation {
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
-    /// Whether planning has made up for what was missed before the node came, or before its clock was set.
-    catch_up: Arc<CatchUp>,
-    /// Until when, by the boot clock, nothing is claimed that planning has not looked at.
-    waits_until: Duration,
-}
-
-/// What lets claiming wait for planning, so that nothing is claimed that catch-up lets go.
-#[derive(Debug, Default)]
-struct CatchUp {
-    /// How often there was something to be made up for; the first time is the start.
-    wanted: AtomicU64,
-    /// Up to which of them planning has.
-    done: AtomicU64,
-}
-
-impl CatchUp {
-    fn want(&self) {
-        self.wanted.fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn wanted(&self) -> u64 {
-        self.wanted.load(Ordering::Acquire)
-    }
-
-    /// Notes how far planning has come. Whether that was news.
-    fn note(&self, done: u64) -> bool {
-        self.done.fetch_max(done, Ordering::AcqRel) < done
-    }
-
-    fn is_done(&self) -> bool {
-        self.wanted() <= self.done.load(Ordering::Acquire)
-    }
+    /// Where the clock was when it was set forwards, until that is noted.
+    stepped_from: Option<Timestamp>,
 }
 
 /// How the work of an attempt ended.
@@ -209,8 +176,7 @@ impl Incarnation {
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
-            catch_up: Arc::default(),
-            waits_until: Duration::ZERO,
+            stepped_from: None,
         }
     }
 
@@ -218,10 +184,8 @@ impl Incarnation {
         let clock = Arc::clone(&self.parts.clock);
         self.keeper.join(clock.now(), clock.boot()).await?;
         info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
-        self.wait_for_catch_up(Duration::ZERO);
         let (end_planning, end_watching) = (stop.child_token(), CancellationToken::new());
-        let catch_up = Arc::clone(&self.catch_up);
-        let planning = self.spawn(plan_loop(self.parts.clone(), self.node, catch_up, end_planning.clone()));
+        let planning = self.spawn(plan_loop(self.parts.clone(), self.node, end_planning.clone()));
         let watching = self.spawn(fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()));
         let ended = self.work_loop(stop).await;
         if ended.is_ok() {
@@ -278,9 +242,12 @@ impl Incarnation {
         if self.watch.is_held(boot) {
             return Ok(keep_at.min(later(now, self.parts.settings.poll.duration())));
         }
-        if !self.catch_up.is_done() && boot < self.waits_until {
-            return Ok(keep_at.min(later(now, RETRY_AFTER)));
+        // In the time that a clock leaves out nobody planned: an outage, which is noted before anything of it is claimed.
+        if let Some(from) = self.stepped_from.filter(|from| *from < now) {
+            self.parts.store.note_outage(now, self.node, from).await?;
+            self.parts.nudges.plan.notify_one();
         }
+        self.stepped_from = None;
         let held = self.holdings.held();
         let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
         let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(held.len()) };
@@ -289,6 +256,9 @@ impl Incarnation {
         let has_room = self.holdings.len() < self.parts.settings.places;
         if round.has_replaced {
             self.keeper.look_soon();
+        }
+        if round.awaits_planning {
+            self.parts.nudges.plan.notify_one();
         }
         if round.has_replaced || round.may_have_more && has_room {
             return Ok(now);
@@ -310,23 +280,16 @@ impl Incarnation {
             ClockStep::Set(step) => {
                 warn!("the clock was set by {step:#}");
                 if step.is_positive() {
-                    self.wait_for_catch_up(Duration::ZERO);
+                    let from = now.checked_sub(step).unwrap_or(now);
+                    self.stepped_from = Some(self.stepped_from.map_or(from, |earlier| earlier.min(from)));
                 }
             }
             ClockStep::Held(step) => {
                 error!(
                     "the clock leapt forward by {step:#}: nothing is planned or claimed for 10 minutes, repair it now"
                 );
-                self.wait_for_catch_up(HOLD_MAX);
             }
         }
-    }
-
-    /// Claims nothing until planning has looked, for a while behind the time in which it may not look.
-    fn wait_for_catch_up(&mut self, behind: Duration) {
-        self.catch_up.want();
-        self.waits_until = self.parts.clock.boot().saturating_add(behind).saturating_add(CATCH_UP_WAIT);
-        self.parts.nudges.plan.notify_one();
     }
 
     /// Begins the work of a run. It is written as running already.
@@ -454,26 +417,19 @@ async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: Cancel
 }
 
 /// Plans, until it is told to stop.
-async fn plan_loop(parts: Parts, node: NodeId, catch_up: Arc<CatchUp>, stop: CancellationToken) {
+async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
     let poll = settings.poll.duration();
     let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node);
     let mut housekeeping = Housekeeping::new(store, settings);
     let mut watch = ClockWatch::default();
     loop {
-        // Asked for before the clock is read: whoever asks later is answered by the next look.
-        let wanted = catch_up.wanted();
         let now = clock.now();
-        if let ClockStep::Set(step) = watch.observe(now, clock.boot())
-            && step.is_positive()
-        {
-            planner.clock_stepped(now.checked_sub(step).unwrap_or(now));
-        }
+        watch.observe(now, clock.boot());
         let planned = if watch.is_held(clock.boot()) { Ok(None) } else { planner.tick(now).await.map(Some) };
         let wake_at = match planned {
             Ok(Some(planned)) => {
-                let has_caught_up = !planned.has_more && catch_up.note(wanted);
-                if planned.wrote || has_caught_up {
+                if planned.wrote || planned.has_begun {
                     nudges.runs_changed();
                 }
                 if planned.is_planner

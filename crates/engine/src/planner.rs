@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::plan::{Outage, Planning, plan};
+use punctual_core::plan::{Planning, plan};
 use punctual_core::schedule::{CompileError, EndReason, Schedule, ScheduleState, Trigger};
 use punctual_core::time::Timetable;
 use punctual_core::{NodeId, ScheduleId};
@@ -48,10 +48,10 @@ pub struct Planner {
     reconciled_at: Option<Timestamp>,
     reconciled_to: Option<ScheduleId>,
     next_midnight: Option<Timestamp>,
-    /// Where the clock was when it was set forwards, until that is noted.
-    stepped_from: Option<Timestamp>,
     /// Schedules whose last write was a conflict: they are planned with a look at every run that stands.
     careful: BTreeSet<ScheduleId>,
+    /// Whether it planned when it looked last.
+    is_planner: bool,
 }
 
 /// What a look at the schedules brought.
@@ -61,8 +61,8 @@ pub struct Planned {
     pub is_planner: bool,
     /// Whether plans were written, so that there may be something to claim.
     pub wrote: bool,
-    /// Whether there is more to be planned at once, so that what an outage has missed may not be made up for yet.
-    pub has_more: bool,
+    /// Whether it began to plan just now, so that claims need not wait for that any more.
+    pub has_begun: bool,
     /// When to look again, unless something changes before.
     pub wake_at: Timestamp,
 }
@@ -89,30 +89,30 @@ impl Planner {
             reconciled_at: None,
             reconciled_to: None,
             next_midnight: None,
-            stepped_from: None,
             careful: BTreeSet::new(),
+            is_planner: false,
         }
     }
 
     /// Does what is to be done now, within bounds, and says when to look again.
     pub async fn tick(&mut self, now: Timestamp) -> Result<Planned> {
         let lease = self.store.take_planner(&self.settings.sign(self.node, now)).await?;
+        let was_planner = std::mem::replace(&mut self.is_planner, lease.is_held);
+        let has_begun = lease.is_held && !was_planner;
         if !lease.is_held {
             let wake_at = self.poll_at(now).min(later(lease.until, SignedDuration::from_secs(2)));
-            self.stepped_from = None;
-            return Ok(Planned { is_planner: false, wrote: false, has_more: false, wake_at });
+            return Ok(Planned { is_planner: false, wrote: false, has_begun, wake_at });
         }
-        if let Some(from) = self.stepped_from.filter(|from| *from < now) {
-            self.store.note_outage(now, self.node, from).await?;
-        }
-        let stepped = self.stepped_from.take().map(|from| Outage { from, until: now, kept: None });
-        if let Some(outage) = lease.outage.or(stepped) {
+        if let Some(outage) = lease.outage {
             warn!(from = %outage.from, until = %outage.until, "nobody planned for a while: catching up");
-            self.recovering = Recovering::new(self.settings.max_recovery_catch_ups);
         }
         self.begin_days(now).await?;
         let tasks = self.store.to_plan(now, self.settings.zones.version(), PAGE_MAX).await?;
         let is_full = tasks.len() == PAGE_MAX;
+        if tasks.iter().all(|task| task.record.outage.is_none()) {
+            // The next outage has all its places again.
+            self.recovering = Recovering::new(self.settings.max_recovery_catch_ups);
+        }
         let (mut writes, mut recovered) = (vec![], vec![]);
         for task in tasks {
             match self.decide(task, now).await? {
@@ -129,10 +129,10 @@ impl Planner {
         self.careful =
             ids.iter().zip(&written).filter(|(_, it)| **it == Written::Conflict).map(|(id, _)| *id).collect();
         if !self.careful.is_empty() {
-            return Ok(Planned { is_planner: true, wrote, has_more: true, wake_at: later(now, CONFLICT_REST) });
+            return Ok(Planned { is_planner: true, wrote, has_begun, wake_at: later(now, CONFLICT_REST) });
         }
         if is_full || has_rest {
-            return Ok(Planned { is_planner: true, wrote, has_more: true, wake_at: now });
+            return Ok(Planned { is_planner: true, wrote, has_begun, wake_at: now });
         }
         self.reconcile(now).await?;
         let mut wake_at = self.poll_at(now);
@@ -142,7 +142,7 @@ impl Planner {
             wake_at = wake_at.min(plan_at.max(earliest));
         }
         let wake_at = self.next_midnight.map_or(wake_at, |midnight| wake_at.min(midnight.max(now)));
-        Ok(Planned { is_planner: true, wrote, has_more: false, wake_at })
+        Ok(Planned { is_planner: true, wrote, has_begun, wake_at })
     }
 
     /// What one schedule needs.
@@ -252,11 +252,6 @@ impl Planner {
         }
         self.timetables.insert(schedule.id, (schedule.version, Arc::clone(&timetable)));
         Ok(timetable)
-    }
-
-    /// The clock was set forwards, from an instant: nobody planned in the time that it left out.
-    pub fn clock_stepped(&mut self, from: Timestamp) {
-        self.stepped_from = Some(self.stepped_from.map_or(from, |earlier| earlier.min(from)));
     }
 
     /// A schedule has been written: its zone may be new.

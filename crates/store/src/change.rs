@@ -10,12 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, Body, Entry, JournalError, PlanEntry, RunChange, World};
 use punctual_core::plan::Outage;
 use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason};
-use punctual_core::schedule::MaxDelay;
+use punctual_core::schedule::{MaxDelay, ScheduleState};
 use punctual_core::time::SlotKey;
 use punctual_core::{NodeId, RunId, ScheduleId};
 
 use crate::requests::{
-    AttemptReport, Cancellation, Decision, Expected, PlanWrite, RunWritten, ScheduleChange, Settlement, Written,
+    AttemptReport, Cancellation, Claimed, Decision, Expected, PlanWrite, RunWritten, ScheduleChange, Settlement,
+    Written,
 };
 
 /// The most runs whose time is over that one claim answers.
@@ -149,7 +150,8 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
         if run.schedule != Some(id) {
             return Err(JournalError::NotIts(run.id));
         }
-        if run.planned_for().is_none() {
+        // It may have been claimed since, and wait for its next try: catch-up is not for those.
+        if !run.is_untouched() {
             return Err(JournalError::NotPlanned(run.id));
         }
         draft.run_event(&run, RunEvent::Skipped(SkipReason::CatchUp))?;
@@ -173,6 +175,25 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
     write.plan.map_or(Ok(()), |plan| draft.add(Body::Planned(plan)))
 }
 
+/// How long claims wait for an outage to be made up for, at most: a schedule that cannot be planned must not stop the others.
+const CATCH_UP_WAIT: SignedDuration = SignedDuration::from_secs(30);
+
+/// How soon whoever waits for planning asks again.
+const PLANNING_REST: SignedDuration = SignedDuration::from_secs(1);
+
+/// Whether claims wait for planning: the planner's lease has ended, or an outage has come to its end just now and is not made
+/// up for. What became due in an outage is for catch-up to decide; if it were claimed before, it would run whatever that says.
+pub fn awaits_planning(planned_until: Option<Timestamp>, last_outage: Option<Timestamp>, now: Timestamp) -> bool {
+    let is_young = |until: Timestamp| until.checked_add(CATCH_UP_WAIT).is_ok_and(|wait_until| now < wait_until);
+    planned_until.is_some_and(|until| until < now) || last_outage.is_some_and(is_young)
+}
+
+/// The answer to a claim that comes before planning.
+pub fn planning_first(now: Timestamp) -> Claimed {
+    let next_at = now.checked_add(PLANNING_REST).ok();
+    Claimed { runs: vec![], swept: 0, awaits_planning: true, next_at }
+}
+
 /// Writes what admission decided about claimed runs.
 pub fn settle(draft: &mut Draft, settlements: &[Settlement]) -> Vec<RunWritten> {
     let mut starts = vec![];
@@ -188,6 +209,8 @@ pub fn settle(draft: &mut Draft, settlements: &[Settlement]) -> Vec<RunWritten> 
             continue;
         };
         let event = match settlement.decision {
+            // Somebody may have paused the schedule since admission looked, and was told that nothing begins any more.
+            Decision::Start if let Some(reason) = paused(&draft.world, &run) => RunEvent::Skipped(reason),
             Decision::Start => {
                 starts.push(run.id);
                 is_stale.push(false);
@@ -206,6 +229,16 @@ pub fn settle(draft: &mut Draft, settlements: &[Settlement]) -> Vec<RunWritten> 
         if is_stale { RunWritten::Stale } else { draft.state(settlement.run) }
     };
     settlements.iter().zip(is_stale).map(answer).collect()
+}
+
+/// Why a run may not begin although it was let in: what [`punctual_core::plan::admit`] says of a pause.
+fn paused(world: &World, run: &Run) -> Option<SkipReason> {
+    let record = run.schedule.and_then(|id| world.schedules.get(&id))?;
+    let goes_on = run.key.is_manual() || matches!(run.state, RunState::Claimed { resumes: true, .. });
+    match &record.schedule.state {
+        ScheduleState::Paused(pause) if !goes_on => Some(pause.kind.skip_reason()),
+        _ => None,
+    }
 }
 
 /// Writes how attempts ended.

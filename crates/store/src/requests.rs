@@ -117,6 +117,9 @@ pub struct Claimed {
     pub runs: Vec<ClaimedRun>,
     /// How many answers were given to runs whose time was over; "it may start however late" is one.
     pub swept: usize,
+    /// Whether nothing was given, and nothing answered, because planning comes first: nobody plans, or an outage is not made
+    /// up for yet. What it lets go must not begin before.
+    pub awaits_planning: bool,
     /// When the next run becomes ready, or the time of one is over; `None` when only a change can bring something. That
     /// nobody has an agent any more is no time: who comes for another reason finds it.
     pub next_at: Option<Timestamp>,
@@ -240,6 +243,8 @@ pub struct NodeRecord {
     pub joined_at: Timestamp,
     /// When its lease ends.
     pub lease_until: Timestamp,
+    /// How long its lease is.
+    pub lease: Elapsed,
     /// The agents that it has.
     pub agents: BTreeSet<String>,
 }

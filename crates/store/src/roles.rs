@@ -95,12 +95,15 @@ pub trait Claims: Send + Sync {
     /// agent nobody has had for a while. One claim answers [`crate::change::SWEEP_MAX`] of them at most; if there were as
     /// many, it claims nothing and comes again at once.
     ///
+    /// While planning comes first ([`crate::change::awaits_planning`]), it does none of this.
+    ///
     /// Runs are taken lane by lane ([`punctual_core::plan::Lane::rank`]), within a lane by due time and id, and never
     /// beyond a limit. When this returns, the claims are durable and no other node holds these runs.
     /// [`crate::StoreError::LeaseEnded`] if the node's lease has ended, taken for dead or not: it has to renew it first.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed>;
 
-    /// Writes what admission decided about claimed runs. One answer each, in order.
+    /// Writes what admission decided about claimed runs. One answer each, in order. A run that was let in does not begin if its
+    /// schedule has been paused since: it is skipped.
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>>;
 
     /// Writes how attempts ended: succeeded, failed, cancelled, or lost by their own node, which does not know how far
@@ -122,6 +125,8 @@ pub trait Nodes: Send + Sync {
     async fn join(&self, sign: &Sign) -> Result<Renewal>;
 
     /// Renews a node's lease. [`crate::StoreError::LeaseEnded`] if it has been taken for dead.
+    ///
+    /// No lease ends later than its length from now: where one does, the clock was set back, and it is shortened.
     async fn renew(&self, sign: &Sign) -> Result<Renewal>;
 
     /// A node stops: the runs that it has not begun go back at once, those at work are lost to it.

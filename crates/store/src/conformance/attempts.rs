@@ -2,6 +2,7 @@
 #![expect(missing_docs, reason = "the names are the claims")]
 
 use punctual_core::run::{FailureCode, Outcome, RunEvent, RunState, SkipReason, Tally, WaitFor};
+use punctual_core::schedule::{Pause, PauseKind, ScheduleState};
 use punctual_core::{Elapsed, RunId};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -76,6 +77,27 @@ pub fn a_stale_epoch_changes_nothing_and_is_told(bench: &mut Bench) {
     check(bench, "an older epoch than the last", 1);
     let missing = AttemptReport { run: RunId(Uuid::nil()), epoch: 1, event: RunEvent::Succeeded, report: said("") };
     assert_eq!(block_on(bench.store.finish(bench.now, vec![missing])).unwrap(), [RunWritten::Stale]);
+}
+
+pub fn nothing_begins_after_a_pause_even_if_it_was_let_in_before(bench: &mut Bench) {
+    let schedule = bench.add(json!({"policy": {"overlap": "allow"}}));
+    let node = bench.join("a");
+    bench.plan(schedule, &["08:00:00", "08:10:00"]);
+    let by_hand = bench.manual_run(schedule);
+    assert!(block_on(bench.store.ask(bench.now, by_hand)).unwrap());
+    let claimed = bench.claim(node, ALL);
+    assert_eq!(claimed.len(), 3);
+    bench.settle(&claimed[0], Decision::Start);
+    let pause = Pause { kind: PauseKind::Disabled, at: bench.now, source: "ada".to_owned(), reason: None };
+    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(pause));
+    for run in &claimed[1..] {
+        bench.settle(run, Decision::Start);
+    }
+    let skipped =
+        RunState::Finished { outcome: Outcome::Skipped(SkipReason::Disabled), tally: claimed[1].state.tally() };
+    let states: Vec<_> = claimed.iter().map(|run| bench.state(run.id)).collect();
+    assert_eq!(states, ["running", "skipped", "running"], "a person may, at any time");
+    assert_eq!(bench.run(claimed[1].id).state, skipped);
 }
 
 pub fn a_run_is_settled_once(bench: &mut Bench) {

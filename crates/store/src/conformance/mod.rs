@@ -71,7 +71,7 @@ macro_rules! __conformance_suite {
                 a_cancelled_slot_stays_answered_until_its_schedule_has_passed_it,
                 a_cancelled_slot_stays_answered_until_its_time_is_past,
                 a_planned_run_moves_and_a_retry_keeps_its_time,
-                what_has_been_touched_is_not_withdrawn,
+                what_has_been_touched_is_not_withdrawn_and_not_let_go,
                 what_planning_has_to_do_comes_earliest_first,
                 a_new_schedule_is_to_be_planned_at_once,
                 a_schedule_at_rest_is_planned_again_when_a_run_ends,
@@ -135,6 +135,7 @@ macro_rules! __conformance_suite {
             attempts {
                 admission_is_written_as_it_decided,
                 a_stale_epoch_changes_nothing_and_is_told,
+                nothing_begins_after_a_pause_even_if_it_was_let_in_before,
                 a_run_is_settled_once,
                 the_same_report_twice_is_one_report,
                 the_same_report_gets_the_same_answer_when_the_run_has_gone_on,
@@ -167,6 +168,7 @@ macro_rules! __conformance_suite {
             nodes {
                 a_node_lives_by_its_lease,
                 a_renewal_tells_what_is_the_nodes_own,
+                a_lease_from_a_clock_that_ran_ahead_is_shortened,
                 a_renewal_tells_the_earliest_end_of_anothers_lease,
                 a_node_is_buried_when_its_lease_has_ended_and_not_before,
                 a_run_whose_nodes_die_comes_to_an_end,
@@ -181,6 +183,8 @@ macro_rules! __conformance_suite {
                 one_node_plans,
                 the_time_that_nobody_had_the_lease_is_an_outage_of_every_schedule,
                 an_outage_joins_one_that_is_not_made_up_for,
+                nothing_is_claimed_before_an_outage_is_made_up_for,
+                what_cannot_be_made_up_for_holds_up_nobody_for_long,
                 an_edit_does_not_make_up_for_an_outage,
                 a_planner_that_leaves_hands_over_without_an_outage,
                 a_planner_that_is_buried_is_followed_at_once,

@@ -44,6 +44,23 @@ pub fn a_renewal_tells_what_is_the_nodes_own(bench: &mut Bench) {
     assert_eq!(bench.renew(node).unwrap().owned, [(runs[1], 1), (runs[2], 1)]);
 }
 
+pub fn a_lease_from_a_clock_that_ran_ahead_is_shortened(bench: &mut Bench) {
+    if bench.store.is_exclusive() {
+        return;
+    }
+    let one = bench.join("a");
+    bench.go("20:00:00");
+    let two = bench.join("b");
+    // Somebody sets the clock back, and who joined last is dead.
+    bench.now = at("09:00:10");
+    assert_eq!(bench.renew(one).unwrap().next_foreign_end, Some(at("09:00:40")));
+    bench.pass(20);
+    bench.renew(one).unwrap();
+    bench.pass(11);
+    assert_eq!(block_on(bench.store.bury(bench.now)).unwrap(), 1);
+    assert!(bench.renew(one).is_ok() && bench.renew(two).is_err());
+}
+
 pub fn a_renewal_tells_the_earliest_end_of_anothers_lease(bench: &mut Bench) {
     if bench.store.is_exclusive() {
         return;

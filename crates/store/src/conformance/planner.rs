@@ -8,7 +8,7 @@ use punctual_core::{NodeId, ScheduleId};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::bench::{Bench, at};
+use super::bench::{ALL, Bench, at};
 use super::block_on;
 use crate::{PlannerLease, StoreError, Written};
 
@@ -95,6 +95,38 @@ pub fn an_outage_joins_one_that_is_not_made_up_for(bench: &mut Bench) {
     assert_eq!(take(bench, node).outage, outage("10:00:30", "11:00:00"));
     assert_eq!(marked(bench, busy), outage("09:00:30", "11:00:00"), "decided anew, once for both");
     assert_eq!(marked(bench, done), outage("10:00:30", "11:00:00"));
+}
+
+pub fn nothing_is_claimed_before_an_outage_is_made_up_for(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let node = bench.join("a");
+    take(bench, node);
+    bench.plan(schedule, &["09:30:00"]);
+    let waits = |bench: &mut Bench| {
+        let claimed = bench.changes_nothing("planning comes first", |bench| bench.claimed(node, ALL));
+        let again_at = claimed.next_at.expect("it comes again");
+        assert!(claimed.awaits_planning && claimed.runs.is_empty() && bench.now < again_at);
+    };
+    bench.go("10:00:00");
+    bench.renew(node).unwrap();
+    waits(bench); // Nobody plans.
+    take(bench, node);
+    waits(bench); // It has begun to, and has not looked at everything.
+    assert_eq!(bench.write(bench.write_for(schedule)), Written::Done);
+    let claimed = bench.claimed(node, ALL);
+    assert_eq!((claimed.awaits_planning, claimed.runs.len()), (false, 1));
+}
+
+pub fn what_cannot_be_made_up_for_holds_up_nobody_for_long(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let node = bench.join("a");
+    take(bench, node);
+    bench.plan(schedule, &["09:00:00"]);
+    block_on(bench.store.note_outage(bench.now, node, at("08:30:00"))).unwrap();
+    bench.pass(29);
+    assert!(bench.claimed(node, ALL).awaits_planning);
+    bench.pass(1);
+    assert_eq!(bench.claimed(node, ALL).runs.len(), 1);
 }
 
 pub fn an_edit_does_not_make_up_for_an_outage(bench: &mut Bench) {

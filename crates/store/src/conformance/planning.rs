@@ -266,7 +266,7 @@ pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
     assert_eq!(retry.expires_at, None, "what has begun once is never too late any more");
 }
 
-pub fn what_has_been_touched_is_not_withdrawn(bench: &mut Bench) {
+pub fn what_has_been_touched_is_not_withdrawn_and_not_let_go(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let node = bench.join("a");
     let runs = bench.plan(schedule, &["08:00:00", "08:10:00"]);
@@ -278,6 +278,9 @@ pub fn what_has_been_touched_is_not_withdrawn(bench: &mut Bench) {
         let mut write = bench.write_for(schedule);
         write.plan.as_mut().expect("it has a plan").withdrawn = vec![run];
         assert_eq!(bench.changes_nothing("withdrawing it", |bench| bench.write(write)), Written::Conflict);
+        // An outage's catch-up has seen it before it was touched.
+        let write = PlanWrite { let_go: vec![run], ..bench.write_for(schedule) };
+        assert_eq!(bench.changes_nothing("letting it go", |bench| bench.write(write)), Written::Conflict);
     }
 }
 

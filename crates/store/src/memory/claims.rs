@@ -23,17 +23,21 @@ impl Claims for MemoryStore {
         if !state.has_lease(request.node, now) {
             return Err(StoreError::LeaseEnded);
         }
+        let last_outage = state.world.schedules.values().filter_map(|record| Some(record.outage?.until)).max();
+        if change::awaits_planning(state.planner.map(|planner| planner.until), last_outage, now) {
+            return Ok(change::planning_first(now));
+        }
         let overdue = state.overdue(request);
         let wants = overdue.wants();
         let mut draft = state.draft(&wants, now);
         let swept = change::sweep(&mut draft, &overdue);
         state.save(draft, &wants);
         if overdue.len() == SWEEP_MAX {
-            return Ok(Claimed { runs: vec![], swept, next_at: Some(now) });
+            return Ok(Claimed { runs: vec![], swept, awaits_planning: false, next_at: Some(now) });
         }
         let taken = state.take_runs(request);
         let runs = taken.iter().enumerate().map(|(index, id)| state.claimed(*id, &taken[index..])).collect();
-        Ok(Claimed { runs, swept, next_at: state.next_at(request) })
+        Ok(Claimed { runs, swept, awaits_planning: false, next_at: state.next_at(request) })
     }
 
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {

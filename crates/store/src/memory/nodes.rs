@@ -32,6 +32,7 @@ impl Nodes for MemoryStore {
             name: sign.name.clone(),
             joined_at: sign.now,
             lease_until: sign.now,
+            lease: sign.lease,
             agents: (*sign.agents).clone(),
         };
         state.nodes.insert(sign.node, record);
@@ -124,11 +125,16 @@ impl State {
     fn renew(&mut self, sign: &Sign) -> Option<Renewal> {
         let lease_until = sign.now + sign.lease.duration();
         let record = self.nodes.get_mut(&sign.node)?;
-        record.lease_until = lease_until;
+        (record.lease_until, record.lease) = (lease_until, sign.lease);
         record.agents.clone_from(&sign.agents);
         for agent in sign.agents.iter() {
             self.agents_seen.insert(agent.clone(), sign.now);
         }
+        // Nobody proves itself ahead of its time: the clock was set back.
+        for node in self.nodes.values_mut() {
+            node.lease_until = node.lease_until.min(sign.now + node.lease.duration());
+        }
+        self.agents_seen.values_mut().for_each(|seen_at| *seen_at = sign.now.min(*seen_at));
         let owned = self.owned(sign.node);
         let is_cancelling = |id: &&RunId| self.world.runs[id].is_cancelling;
         Some(Renewal {

@@ -47,13 +47,16 @@ impl Session {
         if !self.has_lease(request.node, now)? {
             return Err(StoreError::LeaseEnded.into());
         }
+        if self.awaits_planning(now)? {
+            return Ok(change::planning_first(now));
+        }
         let overdue = self.overdue(request)?;
         let mut swept = 0;
         if !overdue.is_empty() {
             swept = self.change(&overdue.wants(), now, |draft| change::sweep(draft, &overdue))?;
         }
         if overdue.len() == SWEEP_MAX {
-            return Ok(Claimed { runs: vec![], swept, next_at: Some(now) });
+            return Ok(Claimed { runs: vec![], swept, awaits_planning: false, next_at: Some(now) });
         }
         self.set_limits(&request.limits)?;
         self.mark_due(now)?;
@@ -61,7 +64,7 @@ impl Session {
         let taken = self.choose(request)?;
         let runs = self.take(request, taken)?;
         self.settle_derived(now)?;
-        Ok(Claimed { runs, swept, next_at: self.next_at(request)? })
+        Ok(Claimed { runs, swept, awaits_planning: false, next_at: self.next_at(request)? })
     }
 
     /// Writes what was chosen.

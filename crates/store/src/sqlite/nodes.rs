@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use punctual_core::journal::Body;
 use punctual_core::plan::Outage;
-use punctual_core::{NodeId, RunId};
+use punctual_core::{Elapsed, NodeId, RunId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteStore;
@@ -91,16 +91,17 @@ impl Session {
             self.remove_node(node.id, sign.now, true)?;
         }
         self.append(sign.now, &Body::NodeJoined { node: sign.node, name: sign.name.clone() })?;
-        let sql = "INSERT OR REPLACE INTO nodes VALUES (?1, ?2, ?3, ?3, ?4)";
-        let params = params![Id(sign.node.0), sign.name, At(sign.now), to_json(&sign.agents)];
+        let sql = "INSERT OR REPLACE INTO nodes VALUES (?1, ?2, ?3, ?3, ?4, ?5)";
+        let lease = sign.lease.milliseconds();
+        let params = params![Id(sign.node.0), sign.name, At(sign.now), lease, to_json(&sign.agents)];
         self.connection.prepare_cached(sql)?.execute(params)?;
         self.renew(sign)
     }
 
     fn renew(&mut self, sign: &Sign) -> Done<Renewal> {
         let lease_until = sign.now + sign.lease.duration();
-        let sql = "UPDATE nodes SET lease_until = ?2, agents = ?3 WHERE id = ?1";
-        let params = params![Id(sign.node.0), At(lease_until), to_json(&sign.agents)];
+        let sql = "UPDATE nodes SET lease_until = ?2, lease = ?3, agents = ?4 WHERE id = ?1";
+        let params = params![Id(sign.node.0), At(lease_until), sign.lease.milliseconds(), to_json(&sign.agents)];
         if self.connection.prepare_cached(sql)?.execute(params)? == 0 {
             return Err(StoreError::LeaseEnded.into());
         }
@@ -109,6 +110,11 @@ impl Session {
         for agent in sign.agents.iter() {
             statement.execute(params![agent, At(sign.now)])?;
         }
+        // Nobody proves itself ahead of its time: the clock was set back.
+        let sql = "UPDATE nodes SET lease_until = ?1 + lease * 1000 WHERE lease_until > ?1 + lease * 1000";
+        self.connection.prepare_cached(sql)?.execute([At(sign.now)])?;
+        let sql = "UPDATE agents_seen SET seen_at = ?1 WHERE seen_at > ?1";
+        self.connection.prepare_cached(sql)?.execute([At(sign.now)])?;
         let owned = self.owned(sign.node)?;
         let foreign = self.nodes()?.into_iter().filter(|node| node.id != sign.node);
         Ok(Renewal {
@@ -144,6 +150,15 @@ impl Session {
         self.change(&wants, now, |draft| change::take_away(draft, node, &owned, is_lost))?;
         self.connection.prepare_cached("DELETE FROM nodes WHERE id = ?1")?.execute([Id(node.0)])?;
         Ok(())
+    }
+
+    /// Whether claims wait for planning.
+    pub(super) fn awaits_planning(&self, now: Timestamp) -> Done<bool> {
+        let sql =
+            "SELECT max(outage_until) FROM schedules INDEXED BY schedules_after_outage WHERE outage_until IS NOT NULL";
+        let last_outage: Option<At> = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        let planned_until = self.planner()?.map(|planner| planner.until);
+        Ok(change::awaits_planning(planned_until, last_outage.map(|at| at.0), now))
     }
 
     fn planner(&self) -> Done<Option<Planner>> {
@@ -193,7 +208,7 @@ impl Session {
 }
 
 fn read_nodes(connection: &Connection) -> Done<Vec<NodeRecord>> {
-    let sql = "SELECT id, name, joined_at, lease_until, agents FROM nodes ORDER BY id";
+    let sql = "SELECT id, name, joined_at, lease_until, lease, agents FROM nodes ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let nodes = statement.query_map([], |row| {
         let record = NodeRecord {
@@ -201,9 +216,10 @@ fn read_nodes(connection: &Connection) -> Done<Vec<NodeRecord>> {
             name: row.get(1)?,
             joined_at: row.get::<_, At>(2)?.0,
             lease_until: row.get::<_, At>(3)?.0,
+            lease: Elapsed::from_milliseconds(row.get(4)?).unwrap_or_default(),
             agents: BTreeSet::new(),
         };
-        Ok((record, row.get::<_, String>(4)?))
+        Ok((record, row.get::<_, String>(5)?))
     })?;
     let with_agents = |found: rusqlite::Result<(NodeRecord, String)>| {
         let (record, agents) = found?;

@@ -60,7 +60,7 @@ CREATE TABLE schedules (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
-CREATE INDEX schedules_after_outage ON schedules (outage_from) WHERE outage_from IS NOT NULL;
+CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
 CREATE INDEX schedules_by_zone_data ON schedules (zone_data);
 CREATE INDEX schedules_by_zone ON schedules (zone);
 
@@ -211,6 +211,8 @@ CREATE TABLE nodes (
     name TEXT NOT NULL,
     joined_at INTEGER NOT NULL,
     lease_until INTEGER NOT NULL,
+    -- How long its lease is, in milliseconds.
+    lease INTEGER NOT NULL CHECK (0 < lease),
     agents TEXT NOT NULL CHECK (json_valid(agents))
 ) STRICT, WITHOUT ROWID;
 

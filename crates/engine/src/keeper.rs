@@ -3,14 +3,14 @@
 //! In: what the node holds. Out: what it must let go of. A node that cannot renew its lease stops its work before
 //! anybody else can take it, by a clock that nobody can set.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::NodeId;
 use punctual_core::run::{Report, RunEvent};
-use punctual_store::{AttemptReport, Renewal, Result, RunWritten, Store, StoreError};
+use punctual_store::{AttemptReport, NodeLease, Renewal, Result, RunWritten, Store, StoreError};
 use tracing::warn;
 
 use crate::clock::{ClockStep, ClockWatch};
@@ -36,6 +36,16 @@ pub struct Keeper {
     watch: ClockWatch,
     /// From when on, by the boot clock, the leases of others say who is dead.
     trusts_leases_at: Option<Duration>,
+    /// The leases of others, as they were seen last.
+    seen: BTreeMap<NodeId, Seen>,
+}
+
+/// Another node's lease, as it was seen.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    until: Timestamp,
+    /// Since when, by the boot clock, it has been like this. An answer may come late: what it tells counts from the next look.
+    since: Option<Duration>,
 }
 
 /// What a look at the lease brought.
@@ -50,7 +60,16 @@ pub struct Upkeep {
 impl Keeper {
     /// A keeper for a node that is about to join.
     pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId, holdings: Arc<Holdings>) -> Keeper {
-        Keeper { store, settings, node, holdings, renew_at: None, watch: ClockWatch::default(), trusts_leases_at: None }
+        Keeper {
+            store,
+            settings,
+            node,
+            holdings,
+            renew_at: None,
+            watch: ClockWatch::default(),
+            trusts_leases_at: None,
+            seen: BTreeMap::new(),
+        }
     }
 
     /// Brings the node to life.
@@ -71,6 +90,7 @@ impl Keeper {
         if !is_time {
             return Ok(Upkeep { found_work: false, wake_at: self.renew_at.unwrap_or(now) });
         }
+        self.seen.values_mut().for_each(|seen| seen.since = seen.since.or(Some(boot)));
         let renewal = self.store.renew(&self.settings.sign(self.node, now)).await?;
         self.renewed(&renewal, now, boot);
         let owned: BTreeSet<Attempt> = renewal.owned.iter().copied().collect();
@@ -82,23 +102,44 @@ impl Keeper {
             self.holdings.stop(*called_off, StopLevel::Ask, WhyStopped::Cancelled);
         }
         self.hand_back(owned.difference(&held).copied().collect(), now).await?;
-        let mut wake_at = self.renew_at.unwrap_or(now);
-        let mut found_work = false;
+        let found_work = self.bury(&renewal.others, now, boot).await?;
         let trusts_leases = self.trusts_leases_at.is_some_and(|at| at <= boot);
-        if let Some(ends_at) = renewal.next_foreign_end.filter(|_| trusts_leases) {
-            let over_at = later(ends_at, BURY_AFTER);
-            if over_at < now {
-                let dead = self.store.bury(ends_at.max(now.checked_sub(BURY_AFTER).unwrap_or(now))).await?;
-                if 0 < dead {
-                    warn!("{dead} nodes are dead: their runs can be taken over");
-                }
-                found_work = 0 < dead;
-            } else {
-                wake_at = wake_at.min(later(over_at, SignedDuration::from_millis(1)));
-                self.renew_at = Some(wake_at);
-            }
+        let over = renewal.others.iter().map(|lease| later(lease.until, BURY_AFTER)).filter(|over_at| now <= *over_at);
+        let mut wake_at = self.renew_at.unwrap_or(now);
+        if let Some(over_at) = over.min().filter(|_| trusts_leases) {
+            wake_at = wake_at.min(later(over_at, SignedDuration::from_millis(1)));
+            self.renew_at = Some(wake_at);
         }
         Ok(Upkeep { found_work, wake_at })
+    }
+
+    /// Buries the dead. Whether there were any, and their runs can be taken over.
+    ///
+    /// Dead is whose lease has ended, as far as this node's clock can be trusted, and whoever has not renewed it for its
+    /// length while this node looked: its lease may end late because the clock was set back.
+    async fn bury(&mut self, others: &[NodeLease], now: Timestamp, boot: Duration) -> Result<bool> {
+        let trusts_leases = self.trusts_leases_at.is_some_and(|at| at <= boot);
+        self.seen.retain(|node, _| others.iter().any(|lease| lease.node == *node));
+        let mut dead = vec![];
+        for lease in others {
+            let seen = self.seen.entry(lease.node).or_insert(Seen { until: lease.until, since: None });
+            if seen.until != lease.until {
+                *seen = Seen { until: lease.until, since: None };
+            }
+            let silence = seen.since.map_or(Duration::ZERO, |since| boot.saturating_sub(since));
+            let is_silent = (lease.length.duration() + BURY_AFTER).unsigned_abs() < silence;
+            if is_silent || trusts_leases && later(lease.until, BURY_AFTER) < now {
+                dead.push(*lease);
+            }
+        }
+        if dead.is_empty() {
+            return Ok(false);
+        }
+        let buried = self.store.bury(now, dead).await?;
+        if 0 < buried {
+            warn!("{buried} nodes are dead: their runs can be taken over");
+        }
+        Ok(0 < buried)
     }
 
     /// A clock that was set forwards ends every lease, and nobody is dead for that. Whoever lives renews within the length of
@@ -232,5 +273,20 @@ mod tests {
         assert_eq!(bench.alive(), 3);
         bench.tick(&mut watcher, 3_652, 52);
         assert_eq!(bench.alive(), 2, "by now whoever lives has renewed");
+    }
+
+    #[test]
+    fn a_lease_that_a_clock_ahead_of_its_time_has_given_does_not_keep_a_dead_node_alive() {
+        let bench = Bench::new();
+        let (mut watcher, mut dead) = (bench.keeper(1), bench.keeper(2));
+        bench.join(&mut watcher, 0, 0);
+        // It joins while the clock is wrong by a month, and dies when somebody has repaired it.
+        bench.join(&mut dead, 30 * 86_400, 5);
+        for second in [10, 20, 30, 40, 50] {
+            bench.tick(&mut watcher, second, second.unsigned_abs());
+        }
+        assert_eq!(bench.alive(), 2, "it was seen for 30 seconds");
+        bench.tick(&mut watcher, 60, 60);
+        assert_eq!(bench.alive(), 1);
     }
 }

@@ -12,8 +12,8 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
-    NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter, RunWritten,
-    Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
+    NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
+    RunWritten, Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
 };
 
 use crate::faults::CallKind::{Read, Upkeep, Write};
@@ -203,8 +203,8 @@ impl Nodes for FaultyStore {
         self.call("leave", Upkeep, self.sim.store.leave(now, node)).await
     }
 
-    async fn bury(&self, now: Timestamp) -> Result<usize> {
-        self.call("bury", Upkeep, self.sim.store.bury(now)).await
+    async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
+        self.call("bury", Upkeep, self.sim.store.bury(now, dead)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRecord>> {

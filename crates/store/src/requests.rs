@@ -228,8 +228,19 @@ pub struct Renewal {
     pub owned: Vec<(RunId, u64)>,
     /// Those of them that somebody has called off.
     pub cancelling: Vec<RunId>,
-    /// The earliest end of another node's lease.
-    pub next_foreign_end: Option<Timestamp>,
+    /// The leases of the other nodes, by node.
+    pub others: Vec<NodeLease>,
+}
+
+/// A node's lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeLease {
+    /// The node.
+    pub node: NodeId,
+    /// When it ends.
+    pub until: Timestamp,
+    /// How long it is when it is renewed.
+    pub length: Elapsed,
 }
 
 /// A node that is alive, as far as its lease says.
@@ -243,10 +254,17 @@ pub struct NodeRecord {
     pub joined_at: Timestamp,
     /// When its lease ends.
     pub lease_until: Timestamp,
-    /// How long its lease is.
+    /// How long its lease is when it is renewed.
     pub lease: Elapsed,
     /// The agents that it has.
     pub agents: BTreeSet<String>,
+}
+
+impl NodeRecord {
+    /// Its lease.
+    pub fn lease(&self) -> NodeLease {
+        NodeLease { node: self.id, until: self.lease_until, length: self.lease }
+    }
 }
 
 /// Who plans.

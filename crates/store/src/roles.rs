@@ -14,8 +14,8 @@ use punctual_core::{NodeId, RunId, ScheduleId};
 
 use crate::error::Result;
 use crate::requests::{
-    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, HistoryFilter, HistoryItem, NodeRecord, PlanSubject,
-    PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, Sign, Written, ZoneDay,
+    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, HistoryFilter, HistoryItem, NodeLease, NodeRecord,
+    PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, Sign, Written, ZoneDay,
 };
 
 /// Reading schedules.
@@ -125,15 +125,14 @@ pub trait Nodes: Send + Sync {
     async fn join(&self, sign: &Sign) -> Result<Renewal>;
 
     /// Renews a node's lease. [`crate::StoreError::LeaseEnded`] if it has been taken for dead.
-    ///
-    /// No lease ends later than its length from now: where one does, the clock was set back, and it is shortened.
     async fn renew(&self, sign: &Sign) -> Result<Renewal>;
 
     /// A node stops: the runs that it has not begun go back at once, those at work are lost to it.
     async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()>;
 
-    /// Takes the runs of nodes whose lease has ended away from them. How many nodes that were.
-    async fn bury(&self, now: Timestamp) -> Result<usize>;
+    /// Takes their runs from nodes that are dead, each if its lease is still the one that was seen: if it has renewed it, it
+    /// lives. How many were dead.
+    async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize>;
 
     /// The nodes that are alive as far as their leases say, by id.
     async fn nodes(&self) -> Result<Vec<NodeRecord>>;

@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use super::block_on;
 use crate::{
-    AttemptReport, ClaimRequest, Claimed, Decision, Expected, PlanWrite, Renewal, Result, RunFilter, RunWritten,
-    ScheduleChange, Settlement, Sign, Store, Written,
+    AttemptReport, ClaimRequest, Claimed, Decision, Expected, NodeRecord, PlanWrite, Renewal, Result, RunFilter,
+    RunWritten, ScheduleChange, Settlement, Sign, Store, Written,
 };
 
 /// How long a node's lease lasts on the bench.
@@ -244,6 +244,16 @@ impl Bench {
         block_on(self.store.renew(&self.sign(node, "renewing")))
     }
 
+    /// The earliest end of another node's lease.
+    pub fn others_until(&self, node: NodeId) -> Option<Timestamp> {
+        self.renew(node).unwrap().others.iter().map(|lease| lease.until).min()
+    }
+
+    /// Buries who has a lease that has ended. How many.
+    pub fn bury(&self) -> usize {
+        block_on(bury_the_dead(&*self.store, self.now)).unwrap()
+    }
+
     // Claims.
 
     /// Claims up to `limit` runs. The node's lease is renewed first: leases are not what most claims are about.
@@ -317,6 +327,12 @@ impl Bench {
         assert!(before == (self.seq(), self.all_runs()), "{what} has changed something");
         answer
     }
+}
+
+/// Buries the nodes whose lease has ended before an instant. How many.
+pub async fn bury_the_dead(store: &dyn Store, now: Timestamp) -> Result<usize> {
+    let nodes = store.nodes().await?;
+    store.bury(now, nodes.iter().map(NodeRecord::lease).filter(|lease| lease.until < now).collect()).await
 }
 
 /// The agents of every node on the bench.

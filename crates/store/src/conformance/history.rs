@@ -91,7 +91,7 @@ pub fn every_end_of_a_run_is_told(bench: &mut Bench) {
                     bench.settle(&run, Decision::Start);
                 }
                 bench.pass(31);
-                block_on(bench.store.bury(bench.now)).unwrap();
+                bench.bury();
             }
             "called back" => {
                 bench.settle(&run, Decision::Start);

@@ -168,8 +168,8 @@ macro_rules! __conformance_suite {
             nodes {
                 a_node_lives_by_its_lease,
                 a_renewal_tells_what_is_the_nodes_own,
-                a_lease_from_a_clock_that_ran_ahead_is_shortened,
-                a_renewal_tells_the_earliest_end_of_anothers_lease,
+                who_has_renewed_its_lease_is_not_buried,
+                a_renewal_tells_the_leases_of_the_others,
                 a_node_is_buried_when_its_lease_has_ended_and_not_before,
                 a_run_whose_nodes_die_comes_to_an_end,
                 a_lost_run_is_taken_over_under_a_new_epoch,

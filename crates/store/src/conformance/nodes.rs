@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::bench::{ALL, Bench, at};
 use super::block_on;
-use crate::{Decision, MOMENT, RunWritten, StoreError};
+use crate::{Decision, MOMENT, NodeLease, RunWritten, StoreError};
 
 pub fn a_node_lives_by_its_lease(bench: &mut Bench) {
     let seq = bench.seq();
@@ -39,29 +39,28 @@ pub fn a_renewal_tells_what_is_the_nodes_own(bench: &mut Bench) {
     let renewed = bench.renew(node).unwrap();
     assert_eq!(renewed.owned, [(runs[0], 1), (runs[1], 1), (runs[2], 1)]);
     assert_eq!(renewed.cancelling, [runs[2]]);
-    assert_eq!(renewed.next_foreign_end, None);
+    assert_eq!(renewed.others, []);
     bench.finish(&claimed[0], RunEvent::Succeeded);
     assert_eq!(bench.renew(node).unwrap().owned, [(runs[1], 1), (runs[2], 1)]);
 }
 
-pub fn a_lease_from_a_clock_that_ran_ahead_is_shortened(bench: &mut Bench) {
+pub fn who_has_renewed_its_lease_is_not_buried(bench: &mut Bench) {
     if bench.store.is_exclusive() {
         return;
     }
-    let one = bench.join("a");
-    bench.go("20:00:00");
-    let two = bench.join("b");
-    // Somebody sets the clock back, and who joined last is dead.
-    bench.now = at("09:00:10");
-    assert_eq!(bench.renew(one).unwrap().next_foreign_end, Some(at("09:00:40")));
-    bench.pass(20);
-    bench.renew(one).unwrap();
-    bench.pass(11);
-    assert_eq!(block_on(bench.store.bury(bench.now)).unwrap(), 1);
+    let (one, two) = (bench.join("a"), bench.join("b"));
+    let seen = bench.renew(one).unwrap().others;
+    bench.pass(31);
+    let bury = |bench: &mut Bench, seen: &[NodeLease]| block_on(bench.store.bury(bench.now, seen.to_vec())).unwrap();
+    bench.renew(two).unwrap();
+    assert_eq!(bench.changes_nothing("it lives", |bench| bury(bench, &seen)), 0);
+    // Whoever buries has its reasons, whatever the clock says.
+    let seen = bench.renew(one).unwrap().others;
+    assert_eq!(bury(bench, &seen), 1);
     assert!(bench.renew(one).is_ok() && bench.renew(two).is_err());
 }
 
-pub fn a_renewal_tells_the_earliest_end_of_anothers_lease(bench: &mut Bench) {
+pub fn a_renewal_tells_the_leases_of_the_others(bench: &mut Bench) {
     if bench.store.is_exclusive() {
         return;
     }
@@ -70,9 +69,9 @@ pub fn a_renewal_tells_the_earliest_end_of_anothers_lease(bench: &mut Bench) {
     let two = bench.join("b");
     bench.pass(5);
     let three = bench.join("c");
-    assert_eq!(bench.renew(three).unwrap().next_foreign_end, Some(at("09:00:30")));
-    assert_eq!(bench.renew(one).unwrap().next_foreign_end, Some(at("09:00:35")));
-    assert_eq!(bench.renew(two).unwrap().next_foreign_end, Some(at("09:00:40")));
+    assert_eq!(bench.others_until(three), Some(at("09:00:30")));
+    assert_eq!(bench.others_until(one), Some(at("09:00:35")));
+    assert_eq!(bench.others_until(two), Some(at("09:00:40")));
     let ids: Vec<NodeId> = block_on(bench.store.nodes()).unwrap().iter().map(|node| node.id).collect();
     assert_eq!(ids, [one, two, three]);
 }
@@ -80,13 +79,13 @@ pub fn a_renewal_tells_the_earliest_end_of_anothers_lease(bench: &mut Bench) {
 pub fn a_node_is_buried_when_its_lease_has_ended_and_not_before(bench: &mut Bench) {
     let node = bench.join("a");
     bench.pass(30);
-    assert_eq!(bench.changes_nothing("an early burial", |bench| block_on(bench.store.bury(bench.now))).unwrap(), 0);
+    assert_eq!(bench.changes_nothing("an early burial", |bench| bench.bury()), 0);
     bench.now += MOMENT;
     let seq = bench.seq();
-    assert_eq!(block_on(bench.store.bury(bench.now)).unwrap(), 1);
+    assert_eq!(bench.bury(), 1);
     assert_eq!(bench.kinds_since(seq), ["node_left"]);
     assert!(block_on(bench.store.nodes()).unwrap().is_empty());
-    assert_eq!(bench.changes_nothing("a second burial", |bench| block_on(bench.store.bury(bench.now))).unwrap(), 0);
+    assert_eq!(bench.changes_nothing("a second burial", |bench| bench.bury()), 0);
     assert!(matches!(bench.renew(node), Err(StoreError::LeaseEnded)));
 }
 
@@ -102,7 +101,7 @@ fn losses(bench: &mut Bench, policy: serde_json::Value, starts: bool) -> (Vec<i6
             bench.settle(&run, Decision::Start);
         }
         bench.pass(31);
-        assert_eq!(block_on(bench.store.bury(bench.now)).unwrap(), 1);
+        assert_eq!(bench.bury(), 1);
         assert_eq!(bench.finish(&run, RunEvent::Succeeded), RunWritten::Stale, "the dead change nothing");
         match bench.run(id).state {
             RunState::Planned { due_at, .. } => {
@@ -141,7 +140,7 @@ pub fn a_lost_run_is_taken_over_under_a_new_epoch(bench: &mut Bench) {
     let first = bench.join("a");
     let lost = bench.start_one(first);
     bench.pass(31);
-    block_on(bench.store.bury(bench.now)).unwrap();
+    bench.bury();
     let second = bench.join("b");
     let taken = bench.start_one(second);
     assert_eq!((taken.id, taken.epoch(), taken.state.tally().attempt), (id, 2, 2));
@@ -156,7 +155,7 @@ pub fn what_waits_outlives_its_node(bench: &mut Bench) {
     let run = bench.start_one(node);
     bench.finish(&run, RunEvent::Waits { on: WaitFor::Callback, wait_until: at("11:00:00") });
     bench.pass(31);
-    block_on(bench.store.bury(bench.now)).unwrap();
+    bench.bury();
     assert_eq!(bench.state(id), "waiting");
     assert!(matches!(bench.finish(&run, RunEvent::Succeeded), RunWritten::Done(_)));
 }
@@ -204,11 +203,11 @@ pub fn on_a_shared_store_a_node_keeps_its_runs_while_its_lease_lasts(bench: &mut
     bench.start_one(first);
     let second = bench.join("b");
     bench.pass(30);
-    assert_eq!(block_on(bench.store.bury(bench.now)).unwrap(), 0);
+    assert_eq!(bench.bury(), 0);
     assert!(bench.claim(second, ALL).is_empty());
     assert_eq!(bench.state(run), "running");
     bench.pass(1);
     bench.renew(second).unwrap();
-    assert_eq!(block_on(bench.store.bury(bench.now)).unwrap(), 1, "the second lives");
+    assert_eq!(bench.bury(), 1, "the second lives");
     assert_eq!(bench.claim_one(second).id, run);
 }

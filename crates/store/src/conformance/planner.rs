@@ -165,7 +165,7 @@ pub fn a_planner_that_is_buried_is_followed_at_once(bench: &mut Bench) {
     // Its planner's lease is newer than its own.
     block_on(bench.store.take_planner(&bench.sign(one, "a"))).unwrap();
     bench.pass(15);
-    block_on(bench.store.bury(bench.now)).unwrap();
+    bench.bury();
     let two = bench.join("b");
     let lease = take(bench, two);
     assert_eq!((lease.is_held, lease.outage), (true, None), "the lease had not ended: nothing was missed");
@@ -182,7 +182,7 @@ pub fn who_has_no_lease_does_not_plan(bench: &mut Bench) {
     assert!(refused(bench, NodeId(Uuid::nil())));
     bench.pass(31);
     assert!(refused(bench, node), "its lease has ended");
-    block_on(bench.store.bury(bench.now)).unwrap();
+    bench.bury();
     assert!(refused(bench, node), "it was taken for dead");
 }
 

@@ -127,7 +127,7 @@ pub fn whatever_a_called_off_run_reports_but_success_it_is_cancelled(bench: &mut
     bench.start_one(node);
     block_on(bench.store.cancel(bench.now, lost)).unwrap();
     bench.pass(31);
-    block_on(bench.store.bury(bench.now)).unwrap();
+    bench.bury();
     assert_eq!(bench.state(lost), "cancelled");
 }
 

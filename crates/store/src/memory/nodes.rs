@@ -9,7 +9,7 @@ use punctual_core::{NodeId, RunId};
 use super::{MemoryStore, Planner, State};
 use crate::change::{self, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{NodeRecord, PlannerLease, Renewal, Sign};
+use crate::requests::{NodeLease, NodeRecord, PlannerLease, Renewal, Sign};
 use crate::roles::Nodes;
 
 #[async_trait]
@@ -57,10 +57,10 @@ impl Nodes for MemoryStore {
         Ok(())
     }
 
-    async fn bury(&self, now: Timestamp) -> Result<usize> {
+    async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
         let mut state = self.state();
-        let ended = state.nodes.values().filter(|node| node.lease_until < now);
-        let dead: Vec<NodeId> = ended.map(|node| node.id).collect();
+        let is_dead = |node: &&NodeRecord| dead.contains(&node.lease());
+        let dead: Vec<NodeId> = state.nodes.values().filter(is_dead).map(|node| node.id).collect();
         dead.iter().for_each(|node| state.remove_node(*node, now, true));
         Ok(dead.len())
     }
@@ -130,23 +130,13 @@ impl State {
         for agent in sign.agents.iter() {
             self.agents_seen.insert(agent.clone(), sign.now);
         }
-        // Nobody proves itself ahead of its time: the clock was set back.
-        for node in self.nodes.values_mut() {
-            node.lease_until = node.lease_until.min(sign.now + node.lease.duration());
-        }
-        self.agents_seen.values_mut().for_each(|seen_at| *seen_at = sign.now.min(*seen_at));
         let owned = self.owned(sign.node);
         let is_cancelling = |id: &&RunId| self.world.runs[id].is_cancelling;
         Some(Renewal {
             lease_until,
             cancelling: owned.iter().filter(is_cancelling).copied().collect(),
             owned: owned.iter().map(|id| (*id, self.world.runs[id].epoch())).collect(),
-            next_foreign_end: self
-                .nodes
-                .values()
-                .filter(|node| node.id != sign.node)
-                .map(|node| node.lease_until)
-                .min(),
+            others: self.nodes.values().filter(|node| node.id != sign.node).map(NodeRecord::lease).collect(),
         })
     }
 

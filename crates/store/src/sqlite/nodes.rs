@@ -15,7 +15,7 @@ use super::session::Session;
 use super::values::{At, Id, count, from_json, signed, to_json};
 use crate::change::{self, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{NodeRecord, PlannerLease, Renewal, Sign};
+use crate::requests::{NodeLease, NodeRecord, PlannerLease, Renewal, Sign};
 use crate::roles::Nodes;
 
 #[async_trait]
@@ -38,9 +38,9 @@ impl Nodes for SqliteStore {
         self.write("leaving", now, move |session| session.leave(now, node)).await
     }
 
-    async fn bury(&self, now: Timestamp) -> Result<usize> {
+    async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
         self.write("taking runs from dead nodes", now, move |session| {
-            let dead: Vec<_> = session.nodes()?.into_iter().filter(|node| node.lease_until < now).collect();
+            let dead: Vec<_> = session.nodes()?.into_iter().filter(|node| dead.contains(&node.lease())).collect();
             dead.iter().try_for_each(|node| session.remove_node(node.id, now, true))?;
             Ok(dead.len())
         })
@@ -110,18 +110,13 @@ impl Session {
         for agent in sign.agents.iter() {
             statement.execute(params![agent, At(sign.now)])?;
         }
-        // Nobody proves itself ahead of its time: the clock was set back.
-        let sql = "UPDATE nodes SET lease_until = ?1 + lease * 1000 WHERE lease_until > ?1 + lease * 1000";
-        self.connection.prepare_cached(sql)?.execute([At(sign.now)])?;
-        let sql = "UPDATE agents_seen SET seen_at = ?1 WHERE seen_at > ?1";
-        self.connection.prepare_cached(sql)?.execute([At(sign.now)])?;
         let owned = self.owned(sign.node)?;
         let foreign = self.nodes()?.into_iter().filter(|node| node.id != sign.node);
         Ok(Renewal {
             lease_until,
             cancelling: owned.iter().filter(|(.., is_cancelling)| *is_cancelling).map(|(id, ..)| *id).collect(),
             owned: owned.iter().map(|(id, epoch, _)| (*id, *epoch)).collect(),
-            next_foreign_end: foreign.map(|node| node.lease_until).min(),
+            others: foreign.map(|node| node.lease()).collect(),
         })
     }
 

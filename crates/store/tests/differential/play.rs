@@ -11,6 +11,7 @@ use punctual_core::plan::{Kept, Limits, Outage};
 use punctual_core::run::{Report, Run, RunState, Terms};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::SlotKey;
+use punctual_store::conformance::bench::bury_the_dead;
 use punctual_store::conformance::block_on;
 use punctual_store::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Expected, Head, HistoryFilter, HistoryItem, NodeRecord,
@@ -81,7 +82,7 @@ pub(crate) fn play(store: &dyn Store, step: &Step) -> Answer {
         Op::Join(alive) => told(block_on(store.join(&sign(alive, now))), Answer::Renewed),
         Op::Renew(alive) => told(block_on(store.renew(&sign(alive, now))), Answer::Renewed),
         Op::Leave { node } => told(block_on(store.leave(now, node_id(*node))), |()| Answer::Nothing),
-        Op::Bury => told(block_on(store.bury(now)), |count| Answer::Number(count as u64)),
+        Op::Bury => told(block_on(bury_the_dead(store, now)), |count| Answer::Number(count as u64)),
         Op::TakePlanner(alive) => told(block_on(store.take_planner(&sign(alive, now))), Answer::Planner),
         Op::NoteOutage { node, from } => {
             told(block_on(store.note_outage(now, node_id(*node), time(*from))), |()| Answer::Nothing)

@@ -13,8 +13,8 @@ use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::memory::MemoryStore;
 use punctual_store::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
-    NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter, RunWritten,
-    Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
+    NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
+    RunWritten, Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
 };
 
 /// A store in memory behind a door.
@@ -180,8 +180,8 @@ impl Nodes for Door {
         self.pass("leave", self.store.leave(now, node)).await
     }
 
-    async fn bury(&self, now: Timestamp) -> Result<usize> {
-        self.pass("bury", self.store.bury(now)).await
+    async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
+        self.pass("bury", self.store.bury(now, dead)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRecord>> {

@@ -34,8 +34,6 @@ pub struct Keeper {
     /// When the node has to prove itself next.
     renew_at: Option<Timestamp>,
     watch: ClockWatch,
-    /// From when on, by the boot clock, the leases of others say who is dead.
-    trusts_leases_at: Option<Duration>,
     /// The leases of others, as they were seen last.
     seen: BTreeMap<NodeId, Seen>,
 }
@@ -46,6 +44,8 @@ struct Seen {
     until: Timestamp,
     /// Since when, by the boot clock, it has been like this. An answer may come late: what it tells counts from the next look.
     since: Option<Duration>,
+    /// Whether its end says when the node is dead.
+    is_believed: bool,
 }
 
 /// What a look at the lease brought.
@@ -60,16 +60,7 @@ pub struct Upkeep {
 impl Keeper {
     /// A keeper for a node that is about to join.
     pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId, holdings: Arc<Holdings>) -> Keeper {
-        Keeper {
-            store,
-            settings,
-            node,
-            holdings,
-            renew_at: None,
-            watch: ClockWatch::default(),
-            trusts_leases_at: None,
-            seen: BTreeMap::new(),
-        }
+        Keeper { store, settings, node, holdings, renew_at: None, watch: ClockWatch::default(), seen: BTreeMap::new() }
     }
 
     /// Brings the node to life.
@@ -84,7 +75,10 @@ impl Keeper {
     ///
     /// Fails with [`StoreError::LeaseEnded`] when the node has been taken for dead: nothing of its work may go on.
     pub async fn tick(&mut self, now: Timestamp, boot: Duration) -> Result<Upkeep> {
-        self.watch_clock(now, boot);
+        if self.watch.observe(now, boot) != ClockStep::None {
+            // A clock that was set forwards ends every lease, and nobody is dead for that.
+            self.seen.values_mut().for_each(|seen| seen.is_believed = false);
+        }
         // A clock that was set back must not keep the node from renewing.
         let is_time = self.renew_at.is_none_or(|at| at <= now || later(now, self.settings.lease.duration()) < at);
         if !is_time {
@@ -103,10 +97,11 @@ impl Keeper {
         }
         self.hand_back(owned.difference(&held).copied().collect(), now).await?;
         let found_work = self.bury(&renewal.others, now, boot).await?;
-        let trusts_leases = self.trusts_leases_at.is_some_and(|at| at <= boot);
-        let over = renewal.others.iter().map(|lease| later(lease.until, BURY_AFTER)).filter(|over_at| now <= *over_at);
+        let believed =
+            renewal.others.iter().filter(|lease| self.seen.get(&lease.node).is_some_and(|it| it.is_believed));
+        let over = believed.map(|lease| later(lease.until, BURY_AFTER)).filter(|over_at| now <= *over_at);
         let mut wake_at = self.renew_at.unwrap_or(now);
-        if let Some(over_at) = over.min().filter(|_| trusts_leases) {
+        if let Some(over_at) = over.min() {
             wake_at = wake_at.min(later(over_at, SignedDuration::from_millis(1)));
             self.renew_at = Some(wake_at);
         }
@@ -115,20 +110,21 @@ impl Keeper {
 
     /// Buries the dead. Whether there were any, and their runs can be taken over.
     ///
-    /// Dead is whose lease has ended, as far as this node's clock can be trusted, and whoever has not renewed it for its
-    /// length while this node looked: its lease may end late because the clock was set back.
+    /// Dead is whose lease has ended, if it can be believed: it lay ahead when it was first seen, and nobody has set the clock
+    /// since. Dead is also whoever has not renewed its lease for its length while this node looked, whatever the clocks say.
     async fn bury(&mut self, others: &[NodeLease], now: Timestamp, boot: Duration) -> Result<bool> {
-        let trusts_leases = self.trusts_leases_at.is_some_and(|at| at <= boot);
         self.seen.retain(|node, _| others.iter().any(|lease| lease.node == *node));
         let mut dead = vec![];
         for lease in others {
-            let seen = self.seen.entry(lease.node).or_insert(Seen { until: lease.until, since: None });
+            let is_ahead = now <= lease.until && lease.until <= later(now, lease.length.duration());
+            let new = Seen { until: lease.until, since: None, is_believed: is_ahead };
+            let seen = self.seen.entry(lease.node).or_insert(new);
             if seen.until != lease.until {
-                *seen = Seen { until: lease.until, since: None };
+                *seen = new;
             }
             let silence = seen.since.map_or(Duration::ZERO, |since| boot.saturating_sub(since));
             let is_silent = (lease.length.duration() + BURY_AFTER).unsigned_abs() < silence;
-            if is_silent || trusts_leases && later(lease.until, BURY_AFTER) < now {
+            if is_silent || seen.is_believed && later(lease.until, BURY_AFTER) < now {
                 dead.push(*lease);
             }
         }
@@ -140,15 +136,6 @@ impl Keeper {
             warn!("{buried} nodes are dead: their runs can be taken over");
         }
         Ok(0 < buried)
-    }
-
-    /// A clock that was set forwards ends every lease, and nobody is dead for that. Whoever lives renews within the length of
-    /// a lease; so whoever has just come, and may not have seen the clock move, waits as long.
-    fn watch_clock(&mut self, now: Timestamp, boot: Duration) {
-        let step = self.watch.observe(now, boot);
-        if step != ClockStep::None || self.trusts_leases_at.is_none() {
-            self.trusts_leases_at = Some(boot.saturating_add(self.lease()));
-        }
     }
 
     fn lease(&self) -> Duration {

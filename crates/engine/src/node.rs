@@ -239,9 +239,6 @@ impl Incarnation {
             self.take_end(ended);
         }
         self.write_reports(now).await?;
-        if self.watch.is_held(boot) {
-            return Ok(keep_at.min(later(now, self.parts.settings.poll.duration())));
-        }
         // In the time that a clock leaves out nobody planned: an outage, which is noted before anything of it is claimed.
         if let Some(from) = self.stepped_from.filter(|from| *from < now) {
             self.parts.store.note_outage(now, self.node, from).await?;
@@ -275,20 +272,11 @@ impl Incarnation {
     }
 
     fn watch_clock(&mut self, now: Timestamp) {
-        match self.watch.observe(now, self.parts.clock.boot()) {
-            ClockStep::None => {}
-            ClockStep::Set(step) => {
-                warn!("the clock was set by {step:#}");
-                if step.is_positive() {
-                    let from = now.checked_sub(step).unwrap_or(now);
-                    self.stepped_from = Some(self.stepped_from.map_or(from, |earlier| earlier.min(from)));
-                }
-            }
-            ClockStep::Held(step) => {
-                error!(
-                    "the clock leapt forward by {step:#}: nothing is planned or claimed for 10 minutes, repair it now"
-                );
-            }
+        let ClockStep::Set(step) = self.watch.observe(now, self.parts.clock.boot()) else { return };
+        warn!("the clock was set by {step:#}");
+        if step.is_positive() {
+            let from = now.checked_sub(step).unwrap_or(now);
+            self.stepped_from = Some(self.stepped_from.map_or(from, |earlier| earlier.min(from)));
         }
     }
 
@@ -419,16 +407,12 @@ async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: Cancel
 /// Plans, until it is told to stop.
 async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
-    let poll = settings.poll.duration();
     let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node);
     let mut housekeeping = Housekeeping::new(store, settings);
-    let mut watch = ClockWatch::default();
     loop {
         let now = clock.now();
-        watch.observe(now, clock.boot());
-        let planned = if watch.is_held(clock.boot()) { Ok(None) } else { planner.tick(now).await.map(Some) };
-        let wake_at = match planned {
-            Ok(Some(planned)) => {
+        let wake_at = match planner.tick(now).await {
+            Ok(planned) => {
                 if planned.wrote || planned.has_begun {
                     nudges.runs_changed();
                 }
@@ -439,7 +423,6 @@ async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
                 }
                 planned.wake_at
             }
-            Ok(None) => later(now, poll),
             Err(error) => {
                 error!(%error, cause = ?std::error::Error::source(&error), "planning failed, next try in {RETRY_AFTER:#}");
                 later(now, RETRY_AFTER)

@@ -116,7 +116,7 @@ impl Client {
     }
 
     async fn answer(&mut self, what: Request) -> Result<(), EditError> {
-        let now = self.sim.timeline.now();
+        let now = self.process.clock.now();
         let editor = Arc::clone(&self.process.editor);
         let zones = Arc::clone(&self.process.settings.zones);
         let random = &mut self.random;
@@ -228,7 +228,7 @@ impl Client {
 
 /// Pauses everything, so that what is left can come to its end.
 pub(crate) async fn pause_all(sim: &Arc<Sim>, process: &Process) -> Result<(), EditError> {
-    let now = sim.timeline.now();
+    let now = process.clock.now();
     let ids: Vec<ScheduleId> = sim.store.look(|state| state.world.schedules.keys().copied().collect());
     for id in ids {
         let pause = Pause { kind: PauseKind::Paused, at: now, source: "the end".to_owned(), reason: None };

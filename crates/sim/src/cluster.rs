@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::time::Zones;
+use punctual_engine::clock::{Clock, SteadyClock};
 use punctual_engine::edit::Editor;
 use punctual_engine::node::{self, NodeError, Nudges, Parts};
 use punctual_engine::runner::Runner;
@@ -45,6 +46,7 @@ pub(crate) struct Process {
     pub(crate) settings: Arc<Settings>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) editor: Arc<Editor>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) nudges: Arc<Nudges>,
     stop: CancellationToken,
 }
@@ -103,9 +105,10 @@ pub(crate) fn start(sim: &Arc<Sim>, slot: usize) {
     let runner: Arc<dyn Runner> = Arc::new(SimRunner { sim: Arc::clone(sim), group });
     let runners = AGENTS.iter().map(|agent| (agent.to_string(), Arc::clone(&runner))).collect();
     let ids = Arc::clone(&sim.ids);
+    let clock: Arc<dyn Clock> = Arc::new(SteadyClock::new(SimClock(Arc::clone(&sim.timeline))));
     let parts = Parts {
         store: Arc::clone(&store),
-        clock: Arc::new(SimClock(Arc::clone(&sim.timeline))),
+        clock: Arc::clone(&clock),
         ids: ids.clone(),
         settings: Arc::clone(&settings),
         runners: Arc::new(runners),
@@ -116,6 +119,7 @@ pub(crate) fn start(sim: &Arc<Sim>, slot: usize) {
         slot,
         is_frozen: false,
         thawed_at: Duration::ZERO,
+        clock,
         editor: Arc::new(Editor::new(Arc::clone(&store), ids, Arc::clone(&settings))),
         settings,
         store,

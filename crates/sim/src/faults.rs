@@ -152,6 +152,10 @@ impl StoreFaults {
         self.cuts.clear();
     }
 
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     pub(crate) fn fill_disk(&mut self, until: Duration) {
         self.counts.add(Fault::DiskFull);
         self.disk_full_until = until;

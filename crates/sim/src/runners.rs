@@ -66,6 +66,7 @@ impl Runner for SimRunner {
             _ if lasts == timeout => finish(failed(FailureCode::TimedOut, true, None)),
             Character::Succeeds | Character::Hangs => finish(Ending::Succeeded),
             Character::Fails { is_retryable } => finish(failed(FailureCode::Error, is_retryable, retry_after)),
+            Character::Kills if !sim.faults().is_on() => finish(Ending::Succeeded),
             Character::Kills => {
                 sim.strike(Fault::Poison, format_args!("run {} in p{}", short(context.run_id.0), self.group));
                 crash(sim, self.group);

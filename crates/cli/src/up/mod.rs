@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use punctual_engine::clock::SystemClock;
+use punctual_engine::clock::{SteadyClock, SystemClock};
 use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, Nudges, Parts};
@@ -76,7 +76,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         say_hello(&args, &config, &synced)?;
         let parts = Parts {
             store,
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(SteadyClock::new(SystemClock)),
             ids,
             settings,
             runners: Arc::new(runners),

@@ -60,5 +60,8 @@ fn waits_for_another(run: &Run, world: &World) -> bool {
 /// With everything paused, every run comes to its end.
 pub(crate) fn is_over(state: &State) -> Check {
     let left: Vec<&Run> = state.world.runs.values().filter(|run| !run.state.is_final()).collect();
-    ensure("L3", left.is_empty(), || format!("{} runs never end, the first is {:?}", left.len(), left[0]))
+    ensure("L3", left.is_empty(), || {
+        let states: Vec<String> = left.iter().map(|run| format!("{} {:?}", run.id, run.state)).collect();
+        format!("{} runs never end, the first is {:?}; all: {}", left.len(), left[0], states.join(", "))
+    })
 }

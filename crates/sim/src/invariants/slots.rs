@@ -172,7 +172,11 @@ impl Slots {
             })?;
         }
         for run in &plan.moved {
-            produced(&version, run)?;
+            // A recovery only puts off what older zone data has placed; planning moves it afterwards.
+            let is_there = before.runs.get(&run.id).is_some_and(|it| it.scheduled_at == run.scheduled_at);
+            if plan.zone_data == version.zone_data || !is_there {
+                produced(&version, run)?;
+            }
         }
         self.catch_ups.planned(plan, before, &version)
     }

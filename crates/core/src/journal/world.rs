@@ -365,8 +365,7 @@ impl World {
     /// Under `queue` only the earliest of a schedule's planned runs may be claimed, and only while no other is at work. A
     /// run that was parked waits for the one at work under every policy, and one that follows another waits for its start.
     pub fn is_blocked(&self, run: &Run) -> bool {
-        let waits_for_start = |id: &RunId| self.runs.get(id).is_some_and(|it| !it.has_started && !it.state.is_final());
-        if run.follows.as_ref().is_some_and(waits_for_start) {
+        if self.waits_for_start(run) {
             return true;
         }
         let Some(schedule) = run.schedule else { return false };
@@ -375,12 +374,20 @@ impl World {
             return false;
         }
         let place = |run: &Run| run.planned_for().map(|due_at| (due_at, run.id));
-        let goes_first =
-            |other: &&Run| other.is_active() || queues && place(other).is_some_and(|it| Some(it) < place(run));
+        // One that waits for another's start holds up nobody: it may be this one's that it waits for.
+        let is_before =
+            |other: &Run| place(other).is_some_and(|it| Some(it) < place(run)) && !self.waits_for_start(other);
+        let goes_first = |other: &&Run| other.is_active() || queues && is_before(other);
         self.runs
             .values()
             .filter(|other| other.schedule == Some(schedule) && other.id != run.id)
             .any(|it| goes_first(&it))
+    }
+
+    /// Whether it follows a run that has not started yet, and still may.
+    pub fn waits_for_start(&self, run: &Run) -> bool {
+        let leader = run.follows.and_then(|id| self.runs.get(&id));
+        leader.is_some_and(|leader| !leader.has_started && !leader.state.is_final())
     }
 
     fn schedule(&self, id: ScheduleId) -> Result<&ScheduleRecord, JournalError> {

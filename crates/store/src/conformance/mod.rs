@@ -130,6 +130,7 @@ macro_rules! __conformance_suite {
                 a_run_is_busy_while_another_waits_or_works_and_not_after,
                 a_parked_run_waits_for_the_one_at_work_under_every_policy,
                 what_follows_another_waits_until_that_has_started,
+                what_follows_another_does_not_hold_it_up_in_a_queue,
                 what_follows_a_run_that_fails_or_goes_may_start,
             }
             attempts {

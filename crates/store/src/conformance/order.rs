@@ -166,6 +166,22 @@ pub fn what_follows_another_waits_until_that_has_started(bench: &mut Bench) {
     assert_eq!(claim(bench), [runs[2]]);
 }
 
+pub fn what_follows_another_does_not_hold_it_up_in_a_queue(bench: &mut Bench) {
+    let schedule = bench.add(json!({"policy": {"overlap": "queue"}}));
+    // Caught up for in the order of their slots, and due in another: jitter, or a hand-back.
+    let (mut write, runs) = bench.plan_write(schedule, &["08:20:00", "08:10:00", "08:00:00", "08:30:00"]);
+    let planned = &mut write.plan.as_mut().expect("it has a plan").runs;
+    (planned[1].follows, planned[2].follows) = (Some(runs[0]), Some(runs[1]));
+    assert_eq!(bench.write(write), crate::Written::Done);
+    let node = bench.join("a");
+    for expected in runs {
+        let run = bench.claim_one(node);
+        assert_eq!((run.id, claim(bench)), (expected, vec![]));
+        bench.settle(&run, Decision::Start);
+        bench.finish(&run, RunEvent::Succeeded);
+    }
+}
+
 pub fn what_follows_a_run_that_fails_or_goes_may_start(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let (mut write, runs) = bench.plan_write(schedule, &["08:00:00", "08:10:00", "10:00:00", "08:30:00"]);

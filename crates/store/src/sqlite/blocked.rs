@@ -16,8 +16,11 @@ use super::values::Id;
 
 const AT_WORK: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND ended_at IS NULL
     AND state IN ('claimed', 'running', 'waiting') LIMIT 1";
-const FIRST: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND ended_at IS NULL
-    AND state = 'planned' ORDER BY ready_at, id LIMIT 1";
+/// The first that waits, but for those that wait for another's start.
+const FIRST: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND ended_at IS NULL AND state = 'planned'
+    AND NOT EXISTS (SELECT 1 FROM runs AS leader
+        WHERE leader.id = runs.follows AND leader.has_started = 0 AND leader.ended_at IS NULL)
+    ORDER BY ready_at, id LIMIT 1";
 /// Runs that may have to wait now.
 const OPEN: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND state = 'planned' AND is_blocked = 0
     AND (queues = 1 OR is_parked = 1)";

@@ -227,7 +227,7 @@ impl Representatives {
             if run.is_active() {
                 of.active.insert(schedule, run.id);
             }
-            if run.planned_for().is_some() {
+            if run.planned_for().is_some() && !world.waits_for_start(run) {
                 let first = of.first.entry(schedule).or_insert(run.id);
                 *first = if place(&run.id) < place(first) { run.id } else { *first };
             }

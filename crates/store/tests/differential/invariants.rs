@@ -188,8 +188,11 @@ impl Checks {
     fn is_blocked(&self, run: &Run, runs: &BTreeMap<RunId, Run>) -> bool {
         // What the sweep has ended is over.
         let is_over = |other: &Run| self.folded.runs.get(&other.id).is_none_or(|it| it.state.is_final());
-        let leader = run.follows.and_then(|leader| runs.get(&leader));
-        if leader.is_some_and(|leader| !leader.has_started && !is_over(leader)) {
+        let waits = |it: &Run| {
+            let leader = it.follows.and_then(|leader| runs.get(&leader));
+            leader.is_some_and(|leader| !leader.has_started && !is_over(leader))
+        };
+        if waits(run) {
             return true;
         }
         let others = || runs.values().filter(|it| it.id != run.id && it.schedule == run.schedule && !is_over(it));
@@ -200,7 +203,9 @@ impl Checks {
         let queues = run.terms.overlap == Overlap::Queue;
         let place = |it: &Run| it.planned_for().map(|due_at| (due_at, it.id));
         has_schedule && (queues || run.is_parked) && others().any(works)
-            || has_schedule && queues && others().any(|it| place(it).is_some_and(|it| Some(it) < place(run)))
+            || has_schedule
+                && queues
+                && others().any(|it| !waits(it) && place(it).is_some_and(|it| Some(it) < place(run)))
     }
 }
 

@@ -35,7 +35,8 @@ impl PlanBase {
             withdrawn: vec![],
         };
         let (version, cursor) = (schedule.version, schedule.cursor.clone());
-        PlanBase { expected: Expected::At { schedule: schedule.id, version, cursor }, entry }
+        let expected = Expected::At { schedule: schedule.id, version, cursor, outage: record.outage };
+        PlanBase { expected, entry }
     }
 
     /// The base of a schedule that does not exist yet.

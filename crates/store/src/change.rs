@@ -129,10 +129,12 @@ fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
     if !is_its_own || !is_planned || write.skips.iter().any(|skip| skip.schedule != id) {
         return false;
     }
-    let found = world.schedules.get(&id).map(|record| &record.schedule);
-    match (&write.expected, found) {
+    match (&write.expected, world.schedules.get(&id)) {
         (Expected::New, found) => found.is_none(),
-        (Expected::At { version, cursor, .. }, Some(found)) => found.version == *version && found.cursor == *cursor,
+        (Expected::At { version, cursor, outage, .. }, Some(found)) => {
+            let is_same = found.schedule.version == *version && found.schedule.cursor == *cursor;
+            is_same && (write.plan.is_none() || found.outage == *outage)
+        }
         (Expected::At { .. }, None) => false,
     }
 }
@@ -176,7 +178,7 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
 }
 
 /// How long claims wait for an outage to be made up for, at most: a schedule that cannot be planned must not stop the others.
-const CATCH_UP_WAIT: SignedDuration = SignedDuration::from_secs(30);
+const CATCH_UP_WAIT: SignedDuration = SignedDuration::from_mins(5);
 
 /// How soon whoever waits for planning asks again.
 const PLANNING_REST: SignedDuration = SignedDuration::from_secs(1);

@@ -62,6 +62,9 @@ pub enum Expected {
         version: u64,
         /// Its cursor.
         cursor: Cursor,
+        /// The outage that it was marked with. A plan that knew nothing of one must not wipe it out; what writes no plan does
+        /// not.
+        outage: Option<Outage>,
     },
 }
 

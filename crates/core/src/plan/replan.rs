@@ -60,6 +60,8 @@ pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], n
     match &schedule.state {
         ScheduleState::Active => {}
         ScheduleState::Paused(_) => {
+            // Zone data may change before it goes on.
+            diff.new.cursor.note_clocks(timetable);
             diff.withdrawn = planned().filter(|run| now < run.scheduled_at).map(|run| run.id).collect();
             return diff;
         }

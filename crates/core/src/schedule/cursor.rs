@@ -50,6 +50,13 @@ impl Cursor {
         }
     }
 
+    /// Notes what the clocks have shown at the frontier, where that is not known yet.
+    pub(crate) fn note_clocks(&mut self, timetable: &Timetable) {
+        for zone in timetable.clocks() {
+            self.reached.entry(zone.name().to_owned()).or_insert_with(|| zone.shown_until(self.at));
+        }
+    }
+
     /// Moves the frontier to a slot that has been answered.
     pub(crate) fn pass(&mut self, slot: &Slot) {
         self.at = self.at.max(slot.scheduled_at);

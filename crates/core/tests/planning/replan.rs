@@ -1,7 +1,8 @@
 //! Re-planning is a set difference on slot keys: what stays, what is withdrawn, what is new.
 
 use jiff::Timestamp;
-use punctual_core::plan::{self, Diff, PLAN_AHEAD_MAX, Standing, StandingState, plan};
+use punctual_core::plan::{self, Diff, PLAN_AHEAD_MAX, Standing, StandingState, plan, skip_until};
+use punctual_core::run::SkipReason;
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::SlotKey;
 use serde_json::json;
@@ -128,6 +129,19 @@ fn new_zone_data_swallows_no_time_that_the_clock_had_not_shown() {
         let diff = reconcile(&after, &cursor, &standing, at("2026-01-05T23:50:00Z"));
         assert_eq!(show(&diff.new)[0], "2026-01-05T23:30:00Z", "{trigger}");
     }
+}
+
+#[test]
+fn what_was_answered_before_a_pause_stays_so_when_zone_data_moves_it_into_the_pause() {
+    let folder = ZoneFolder::new("into_the_pause");
+    let pause = json!({"paused": {"kind": "disabled", "at": "2026-01-05T09:30:00Z", "source": "api"}});
+    let fields = || json!({"trigger": {"times": ["10:00", "20:00"]}, "zone": "Test/Moving", "state": pause});
+    // Paused at 10:30 by Paris' clock: 10:00 has its answer, also where London's clock shows it half an hour later.
+    let before = Subject::with_zones(fields(), &folder.zones("Europe/Paris"));
+    let paused = edit(&before, &[], at("2026-01-05T09:30:00Z"));
+    let after = Subject::with_zones(fields(), &folder.zones("Europe/London"));
+    let resumed = skip_until(&after.planning(), &paused.new.cursor, at("2026-01-05T21:00:00Z"), SkipReason::Disabled);
+    assert_eq!(show(&resumed), ["disabled×1"]);
 }
 
 #[test]

@@ -156,9 +156,10 @@ impl Slots {
         let left = std::mem::take(&mut answers.given_up).into_iter().find(|id| !plan.withdrawn.contains(id));
         ensure("I10", left.is_none(), || format!("the slot of run {left:?} was skipped, and it stands"))?;
         if plan.zone_data != answers.version.zone_data && plan.zone_data == moment.zones.version() {
-            // What lies behind was answered with the old data, what lies ahead is to be with the new.
+            // What lies behind was answered with the old data, what lies ahead is to be with the new. A recovery in between may
+            // have left what the clock had not shown.
             let known_until = cursor.at.min(at);
-            answers.is_complete(known_until, before)?;
+            answers.are_answered(known_until, before, |slot| !cursor.is_new(slot))?;
             let mut version = answers.with_zones(moment, &self.calendars);
             (version.from.at, version.from.reached) = (known_until, cursor.reached.clone());
             answers.version = version;
@@ -220,6 +221,11 @@ impl Answers {
 
     /// Every slot up to an instant has its answer.
     fn is_complete(&self, until: Timestamp, world: &World) -> Check {
+        self.are_answered(until, world, |_| true)
+    }
+
+    /// Every slot of some up to an instant has its answer.
+    fn are_answered(&self, until: Timestamp, world: &World, wants: impl Fn(&Slot) -> bool) -> Check {
         let schedule = &self.version.schedule;
         ensure("I10", self.given_up.is_empty(), || format!("slots of runs {:?} were skipped", self.given_up))?;
         let Some(record) = world.schedules.get(&schedule.id) else { return Ok(()) };
@@ -231,7 +237,7 @@ impl Answers {
             Some(_) => until.min(record.schedule.cursor.at),
             None => until,
         };
-        for slot in self.version.slots_until(until) {
+        for slot in self.version.slots_until(until).filter(wants) {
             let key = slot.key();
             ensure("I11", self.by_key.contains_key(&key), || {
                 format!("slot {key} of schedule {} (version {}) has no answer", schedule.id, schedule.version)

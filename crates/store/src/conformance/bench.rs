@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::journal::{Entry, PlanEntry, PlannedRun};
+use punctual_core::journal::{Entry, PlanEntry, PlannedRun, ScheduleRecord};
 use punctual_core::plan::{Limits, expires_at};
 use punctual_core::run::{FailureCode, Report, Run, RunEvent, RunState, Terms};
 use punctual_core::schedule::Schedule;
@@ -135,8 +135,11 @@ impl Bench {
 
     /// A write for a schedule as it is now, with a plan that changes nothing yet.
     pub fn write_for(&self, schedule: ScheduleId) -> PlanWrite {
-        let schedule = self.schedule(schedule);
-        PlanWrite { plan: Some(plan_entry(&schedule)), ..change_of(&schedule, ScheduleChange::None) }
+        let subject = block_on(self.store.subject(schedule, self.now)).unwrap().expect("it exists");
+        let ScheduleRecord { schedule, outage, .. } = subject.task.record;
+        let (version, cursor) = (schedule.version, schedule.cursor.clone());
+        let expected = Expected::At { schedule: schedule.id, version, cursor, outage };
+        PlanWrite { expected, plan: Some(plan_entry(&schedule)), ..change(ScheduleChange::None) }
     }
 
     /// A run for the slot at an instant, due then.
@@ -363,7 +366,7 @@ pub fn change(change: ScheduleChange) -> PlanWrite {
 /// A write about a schedule as it is, without a plan.
 pub fn change_of(schedule: &Schedule, becomes: ScheduleChange) -> PlanWrite {
     let (version, cursor) = (schedule.version, schedule.cursor.clone());
-    PlanWrite { expected: Expected::At { schedule: schedule.id, version, cursor }, ..change(becomes) }
+    PlanWrite { expected: Expected::At { schedule: schedule.id, version, cursor, outage: None }, ..change(becomes) }
 }
 
 /// A run that an event or a person asks for.

@@ -186,6 +186,7 @@ macro_rules! __conformance_suite {
                 an_outage_joins_one_that_is_not_made_up_for,
                 nothing_is_claimed_before_an_outage_is_made_up_for,
                 what_cannot_be_made_up_for_holds_up_nobody_for_long,
+                a_plan_that_knew_nothing_of_an_outage_does_not_wipe_it_out,
                 an_edit_does_not_make_up_for_an_outage,
                 a_planner_that_leaves_hands_over_without_an_outage,
                 a_planner_that_is_buried_is_followed_at_once,

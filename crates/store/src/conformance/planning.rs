@@ -46,7 +46,7 @@ pub fn a_conflict_changes_nothing(bench: &mut Bench) {
     };
     let expecting = |version, cursor_at: &str| {
         let cursor = punctual_core::schedule::Cursor::starting(at(cursor_at));
-        PlanWrite { expected: Expected::At { schedule, version, cursor }, ..new_run.clone() }
+        PlanWrite { expected: Expected::At { schedule, version, cursor, outage: None }, ..new_run.clone() }
     };
     let moved_at = |run, time: &str| punctual_core::journal::PlannedRun {
         id: run,

@@ -56,7 +56,9 @@ fn told<T>(result: Result<T, StoreError>, answer: impl FnOnce(T) -> Answer) -> A
 pub(crate) fn play(store: &dyn Store, step: &Step) -> Answer {
     let now = time(step.now);
     match &step.op {
-        Op::Plan(writes) => told(block_on(store.plan(now, writes.iter().map(write).collect())), Answer::Writes),
+        Op::Plan(writes) => {
+            told(block_on(store.plan(now, writes.iter().map(|it| write(store, it)).collect())), Answer::Writes)
+        }
         Op::Ask(asked) => told(block_on(store.ask(now, asked_run(asked, now))), Answer::Yes),
         Op::Cancel { run } => told(block_on(store.cancel(now, run_id(*run))), Answer::Cancelled),
         Op::Resume { run } => told(block_on(store.resume(now, run_id(*run))), |run| Answer::Runs(vec![run])),
@@ -176,12 +178,16 @@ fn asked_run(asked: &Asked, now: Timestamp) -> Run {
     }
 }
 
-fn write(write: &Write) -> PlanWrite {
+fn write(store: &dyn Store, write: &Write) -> PlanWrite {
     let number = write.schedule;
     let schedule = schedule_id(number);
     let expected = match write.expects {
         None => Expected::New,
-        Some((version, cursor)) => Expected::At { schedule, version, cursor: Cursor::starting(time(cursor)) },
+        Some((version, cursor)) => {
+            let outage =
+                block_on(store.subject(schedule, time(cursor))).ok().flatten().and_then(|it| it.task.record.outage);
+            Expected::At { schedule, version, cursor: Cursor::starting(time(cursor)), outage }
+        }
     };
     let runs = |numbers: &[u32]| numbers.iter().map(|number| run_id(*number)).collect::<Vec<_>>();
     let change = match &write.change {

@@ -34,6 +34,8 @@ pub struct Keeper {
     /// When the node has to prove itself next.
     renew_at: Option<Timestamp>,
     watch: ClockWatch,
+    /// Leases that were renewed before this are not believed: the clock was set then, or this node has come.
+    believes_from: Option<Timestamp>,
     /// The leases of others, as they were seen last.
     seen: BTreeMap<NodeId, Seen>,
 }
@@ -60,7 +62,8 @@ pub struct Upkeep {
 impl Keeper {
     /// A keeper for a node that is about to join.
     pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId, holdings: Arc<Holdings>) -> Keeper {
-        Keeper { store, settings, node, holdings, renew_at: None, watch: ClockWatch::default(), seen: BTreeMap::new() }
+        let watch = ClockWatch::default();
+        Keeper { store, settings, node, holdings, renew_at: None, watch, believes_from: None, seen: BTreeMap::new() }
     }
 
     /// Brings the node to life.
@@ -75,8 +78,10 @@ impl Keeper {
     ///
     /// Fails with [`StoreError::LeaseEnded`] when the node has been taken for dead: nothing of its work may go on.
     pub async fn tick(&mut self, now: Timestamp, boot: Duration) -> Result<Upkeep> {
-        if self.watch.observe(now, boot) != ClockStep::None {
-            // A clock that was set forwards ends every lease, and nobody is dead for that.
+        let step = self.watch.observe(now, boot);
+        if step != ClockStep::None || self.believes_from.is_none() {
+            // A clock that was set forwards ends every lease, and nobody is dead for that. Who has just come has not seen it.
+            self.believes_from = Some(now);
             self.seen.values_mut().for_each(|seen| seen.is_believed = false);
         }
         // A clock that was set back must not keep the node from renewing.
@@ -110,14 +115,16 @@ impl Keeper {
 
     /// Buries the dead. Whether there were any, and their runs can be taken over.
     ///
-    /// Dead is whose lease has ended, if it can be believed: it lay ahead when it was first seen, and nobody has set the clock
+    /// Dead is whose lease has ended, if it can be believed: it was renewed while this node looked, and nobody has set the clock
     /// since. Dead is also whoever has not renewed its lease for its length while this node looked, whatever the clocks say.
     async fn bury(&mut self, others: &[NodeLease], now: Timestamp, boot: Duration) -> Result<bool> {
         self.seen.retain(|node, _| others.iter().any(|lease| lease.node == *node));
         let mut dead = vec![];
         for lease in others {
-            let is_ahead = now <= lease.until && lease.until <= later(now, lease.length.duration());
-            let new = Seen { until: lease.until, since: None, is_believed: is_ahead };
+            let is_believed =
+                self.believes_from.is_some_and(|from| later(from, lease.length.duration()) <= lease.until)
+                    && lease.until <= later(now, lease.length.duration());
+            let new = Seen { until: lease.until, since: None, is_believed };
             let seen = self.seen.entry(lease.node).or_insert(new);
             if seen.until != lease.until {
                 *seen = new;

@@ -123,6 +123,7 @@ async fn held(sim: &Arc<Sim>, random: &mut Random) {
         set_clock(sim, Fault::ClockBackwards, by, -1);
     }
     sim.cluster().is_clock_wrong = false;
+    start_all(sim);
 }
 
 fn later(sim: &Arc<Sim>, time: Duration, then: impl FnOnce(&Arc<Sim>) + Send + 'static) {

@@ -28,7 +28,7 @@ pub(crate) struct Cluster {
     pub(crate) processes: BTreeMap<Group, Process>,
     /// Whether nobody is to be started.
     pub(crate) is_down: bool,
-    /// Whether the clock shows what nobody believes: nobody asks for anything meanwhile.
+    /// Whether the clock shows what nobody believes: nobody asks for anything meanwhile, and nothing is started.
     pub(crate) is_clock_wrong: bool,
     /// Which zone data a new process has.
     pub(crate) zone_data: usize,
@@ -95,7 +95,8 @@ pub(crate) fn start_all(sim: &Arc<Sim>) {
 /// Starts a process in a slot, if it has none and may have one.
 pub(crate) fn start(sim: &Arc<Sim>, slot: usize) {
     let mut cluster = sim.cluster();
-    if cluster.is_down || cluster.slots <= slot || cluster.is_taken(slot) {
+    // A process that starts under a wrong clock believes it, as does everything else in its life: nobody can help that.
+    if cluster.is_down || cluster.is_clock_wrong || cluster.slots <= slot || cluster.is_taken(slot) {
         return;
     }
     cluster.last_group += 1;

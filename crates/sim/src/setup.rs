@@ -83,7 +83,7 @@ impl Setup {
             places: random.between(1, 8) as usize,
             limits: Arc::new(limits),
             calendars: calendars(),
-            runs_kept: Elapsed::from_seconds(random.between(12, 48) as u32 * 3_600),
+            runs_kept: Elapsed::from_seconds(random.between(36, 72) as u32 * 3_600),
             journal_kept: Elapsed::from_seconds(random.between(24, 72) as u32 * 3_600),
             max_recovery_catch_ups: *random.pick(&[2, 10, 1_000]),
             zones,

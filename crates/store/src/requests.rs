@@ -25,13 +25,22 @@ pub struct PlanTask {
     pub live: usize,
 }
 
+/// How far an update of the zone data moves a time of day, at most: a country that crosses the date line.
+pub const ZONE_SHIFT_MAX: SignedDuration = SignedDuration::from_hours(24);
+
 /// A schedule with its runs, for a change of its plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanSubject {
     /// The schedule and its counts.
     pub task: PlanTask,
-    /// Its planned runs, and whatever else stands for slots that lie ahead, by due time.
+    /// Its planned runs, and whatever else stands for slots that lie ahead or that zone data may move there, by due time.
     pub runs: Vec<Run>,
+}
+
+/// Behind which instant the slots lie whose runs a change of a plan concerns.
+pub(crate) fn subject_from(record: &ScheduleRecord, now: Timestamp) -> Timestamp {
+    let frontier = now.min(record.schedule.cursor.at);
+    frontier.checked_sub(ZONE_SHIFT_MAX).unwrap_or(Timestamp::MIN)
 }
 
 /// A change of a schedule and of its plan, carried out whole or not at all.

@@ -43,7 +43,7 @@ pub trait Plan: Send + Sync {
     async fn next_plan_at(&self) -> Result<Option<Timestamp>>;
 
     /// One schedule, with the runs that a change of its plan concerns: planned ones, and those of slots behind `now` or
-    /// behind its cursor.
+    /// behind its cursor, or up to [`crate::ZONE_SHIFT_MAX`] before that.
     async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>>;
 
     /// Carries out planning decisions, each whole or not at all, all of them in one transaction. One answer each, in order.

@@ -11,7 +11,9 @@ use punctual_core::{RunId, ScheduleId};
 use super::{MemoryStore, State};
 use crate::change::{self, Draft, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{Cancellation, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, Written, ZoneDay};
+use crate::requests::{
+    Cancellation, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, Written, ZoneDay, subject_from,
+};
 use crate::roles::{Plan, Runs, Schedules};
 
 #[async_trait]
@@ -52,7 +54,7 @@ impl Plan for MemoryStore {
     async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>> {
         let state = self.state();
         let Some(record) = state.world.schedules.get(&id) else { return Ok(None) };
-        let frontier = now.min(record.schedule.cursor.at);
+        let frontier = subject_from(record, now);
         let concerns = |run: &&Run| run.planned_for().is_some() || frontier < run.scheduled_at;
         let mut runs: Vec<Run> = state.runs_of(id).filter(concerns).cloned().collect();
         runs.sort_by_key(|run| (run.due_at, run.id));

@@ -15,7 +15,7 @@ use super::session::Session;
 use super::values::{At, Id, count, micros_up_to};
 use crate::change::{self, Draft, Wants};
 use crate::error::Result;
-use crate::requests::{PlanSubject, PlanTask, PlanWrite, Written, ZoneDay};
+use crate::requests::{PlanSubject, PlanTask, PlanWrite, Written, ZoneDay, subject_from};
 use crate::roles::{Plan, Schedules};
 
 #[async_trait]
@@ -68,7 +68,7 @@ impl Plan for SqliteStore {
         self.read("reading a schedule and its runs", move |connection| {
             let Some(record) = read_schedule(connection, id)? else { return Ok(None) };
             let task = task(connection, record)?;
-            let frontier = micros_up_to(now.min(task.record.schedule.cursor.at));
+            let frontier = micros_up_to(subject_from(&task.record, now));
             let sql = include_str!("sql/subject.sql");
             let runs = read_runs(connection, &mut TermsRead::default(), sql, params![Id(id.0), frontier])?;
             Ok(Some(PlanSubject { task, runs }))

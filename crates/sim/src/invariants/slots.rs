@@ -233,11 +233,8 @@ impl Answers {
             return Ok(());
         }
         // When as many runs are planned as may start, planning rests.
-        let until = match schedule.bounds.max_runs() {
-            Some(_) => until.min(record.schedule.cursor.at),
-            None => until,
-        };
-        for slot in self.version.slots_until(until).filter(wants) {
+        let is_planned = |slot: &Slot| schedule.bounds.max_runs().is_none() || !record.schedule.cursor.is_new(slot);
+        for slot in self.version.slots_until(until).filter(is_planned).filter(wants) {
             let key = slot.key();
             ensure("I11", self.by_key.contains_key(&key), || {
                 format!("slot {key} of schedule {} (version {}) has no answer", schedule.id, schedule.version)

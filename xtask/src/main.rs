@@ -9,10 +9,12 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test      everything that must hold: fmt, clippy, docs, tests, doctests, dependency audit (what CI runs)
+  test      everything that must hold: fmt, clippy, docs, tests, doctests, a sample of the simulation, dependency audit
+            (what CI runs)
   oracle    the full calendar sweep: every zone, every clock change from 2000 to 2037, against brute force
   differential  a million random operations, or as many as it is told, on the model and every store
-  sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json]
+  sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json];
+            cargo xtask sim --help says more
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
   bench     the speed tables: next slot against other crates, and a day plan for 100,000 schedules
   plant     plant known bugs one by one in a copy and see each caught by a test: cargo xtask plant [core|store]
@@ -22,30 +24,28 @@ cargo xtask COMMAND
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let result = match args.as_slice() {
-        ["test"] => commands::test(),
-        ["oracle"] => commands::oracle(),
-        ["fuzz", rest @ ..] => commands::fuzz(rest),
+        ["test"] => done(commands::test()),
+        ["oracle"] => done(commands::oracle()),
+        ["fuzz", rest @ ..] => done(commands::fuzz(rest)),
         ["sim", rest @ ..] => commands::sim(rest),
-        ["bench"] => commands::bench(),
-        ["differential"] => commands::differential("1000000"),
-        ["differential", operations] => commands::differential(operations),
-        ["plant"] => plant::plant(None),
-        ["plant", field] => plant::plant(Some(field)),
+        ["bench"] => done(commands::bench()),
+        ["differential"] => done(commands::differential("1000000")),
+        ["differential", operations] => done(commands::differential(operations)),
+        ["plant"] => done(plant::plant(None)),
+        ["plant", field] => done(plant::plant(Some(field))),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
-            return ExitCode::SUCCESS;
+            Ok(ExitCode::SUCCESS)
         }
         _ => {
             eprint!("error: unknown command: {}\n\n{HELP}", args.join(" "));
-            return ExitCode::from(2);
+            Ok(ExitCode::from(2))
         }
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
 }

@@ -43,6 +43,13 @@ pub struct History {
     pub last_lines: Vec<String>,
 }
 
+impl History {
+    /// The command that makes this history again.
+    pub fn replay(&self) -> String {
+        format!("cargo xtask sim --seed {}", self.seed)
+    }
+}
+
 /// Makes the history of a seed. Its trace is printed if `is_printed`.
 pub fn simulate(seed: u64, is_printed: bool) -> History {
     let sim = Sim::new(seed, is_printed);

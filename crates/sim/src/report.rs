@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::faults::{Fault, FaultCounts};
+use crate::faults::FaultCounts;
 use crate::history::History;
 
 /// The sum of many histories.
@@ -51,22 +51,21 @@ impl Report {
 
     /// For programs. `took` is how long it took to make.
     pub fn json(&self, took: Duration) -> Value {
-        let faults: Map<String, Value> = Fault::ALL
-            .iter()
-            .map(|fault| (json!(fault).as_str().unwrap_or_default().to_owned(), json!(self.faults.of(*fault))))
-            .collect();
-        let violations: Vec<Value> = self.failures.iter().map(|history| {
-            json!({"seed": history.seed, "violation": history.violation.as_ref().map(ToString::to_string)})
-        }).collect();
+        let failure = |history: &History| {
+            let violation = history.violation.as_ref();
+            json!({
+                "seed": history.seed,
+                "rule": violation.map(|it| it.rule),
+                "what": violation.map(|it| &it.what),
+                "replay": history.replay(),
+            })
+        };
         json!({
             "seeds": self.seeds,
-            "runs": self.runs,
-            "starts": self.starts,
             "faults": self.faults.total(),
-            "faults_by_class": faults,
-            "simulated_days": self.lasted.as_secs() / 86_400,
-            "violations": violations,
+            "violations": self.failures.len(),
             "seeds_per_min": self.per_minute(took),
+            "failures": self.failures.iter().map(failure).collect::<Vec<Value>>(),
         })
     }
 
@@ -78,11 +77,13 @@ impl Report {
 
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let History { seed, runs, trace_hash, .. } = self;
         let Some(violation) = &self.violation else {
-            return write!(f, "seed {}: {} runs, {} faults, all well", self.seed, self.runs, self.faults.total());
+            let faults = self.faults.total();
+            return write!(f, "seed {seed}: {runs} runs, {faults} faults, trace {trace_hash:016x}, all well");
         };
-        writeln!(f, "seed {}: {violation}", self.seed)?;
+        writeln!(f, "seed {seed}: {violation}")?;
         self.last_lines.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
-        write!(f, "  replay: cargo xtask sim --seed {}", self.seed)
+        write!(f, "  replay: {}", self.replay())
     }
 }

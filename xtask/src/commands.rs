@@ -98,5 +98,6 @@ pub(crate) fn sim(args: &[&str]) -> anyhow::Result<ExitCode> {
 
 /// The speed tables.
 pub(crate) fn bench() -> anyhow::Result<()> {
-    run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-core"]))
+    run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-core"]))?;
+    run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-store", "--bench", "claim"]))
 }

@@ -16,7 +16,7 @@ cargo xtask COMMAND
   sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json];
             cargo xtask sim --help says more
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
-  bench     the speed tables: next slot against other crates, and a day plan for 100,000 schedules
+  bench     the speed tables: next slot against other crates, a day plan for 100,000 schedules, claims among a million runs
   plant     plant known bugs one by one in a copy and see each caught by a test: cargo xtask plant [core|store]
   help      this text
 ";

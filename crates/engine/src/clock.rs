@@ -174,7 +174,9 @@ impl ClockWatch {
     pub fn observe(&mut self, now: Timestamp, boot: Duration) -> ClockStep {
         let Some((last_now, last_boot)) = self.last.replace((now, boot)) else { return ClockStep::None };
         let passed = SignedDuration::try_from(boot.saturating_sub(last_boot)).unwrap_or(SignedDuration::MAX);
-        let step = now.duration_since(last_now).saturating_sub(passed);
+        // As coarse as time itself: stores keep no finer one.
+        let step = now.duration_since(last_now).saturating_sub(passed).as_micros();
+        let step = SignedDuration::from_micros(i64::try_from(step).unwrap_or(i64::MAX));
         if STEP_MIN < step.abs() { ClockStep::Set(step) } else { ClockStep::None }
     }
 }
@@ -226,6 +228,15 @@ mod tests {
         assert_eq!(watch.observe(start + hour, seconds(3_700)), ClockStep::None);
         assert_eq!(watch.observe(start, seconds(3_700)), ClockStep::Set(-hour));
         assert_eq!(watch.observe(start + hour, seconds(3_700)), ClockStep::Set(hour));
+    }
+
+    #[test]
+    fn a_step_is_as_coarse_as_stores_keep_time() {
+        let start: Timestamp = "2026-01-05T00:00:00Z".parse().unwrap();
+        let mut watch = ClockWatch::default();
+        watch.observe(start, Duration::new(100, 1));
+        let step = watch.observe(start + SignedDuration::from_secs(11), Duration::new(101, 5_674));
+        assert_eq!(step, ClockStep::Set(SignedDuration::from_micros(9_999_994)));
     }
 
     #[test]

@@ -82,6 +82,8 @@ impl Keeper {
         if step != ClockStep::None || self.believes_from.is_none() {
             // A clock that was set forwards ends every lease, and nobody is dead for that. Who has just come has not seen it.
             self.believes_from = Some(now);
+            // Set back, it would keep the node from renewing until it comes there again.
+            self.renew_at = None;
             self.seen.values_mut().for_each(|seen| seen.is_believed = false);
         }
         // A clock that was set back must not keep the node from renewing.
@@ -282,5 +284,16 @@ mod tests {
         assert_eq!(bench.alive(), 2, "it was seen for 30 seconds");
         bench.tick(&mut watcher, 60, 60);
         assert_eq!(bench.alive(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_keep_a_node_from_renewing() {
+        let bench = Bench::new();
+        let mut keeper = bench.keeper(1);
+        bench.join(&mut keeper, 0, 0);
+        bench.tick(&mut keeper, 1, 1);
+        // The next renewal would be at 11; the clock goes back by 15 seconds at 5.
+        bench.tick(&mut keeper, -10, 5);
+        assert_eq!(keeper.holdings.fence(Duration::from_secs(24)), StopLevel::GoOn);
     }
 }

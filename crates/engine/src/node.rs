@@ -184,9 +184,11 @@ impl Incarnation {
         let clock = Arc::clone(&self.parts.clock);
         self.keeper.join(clock.now(), clock.boot()).await?;
         info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
-        let (end_planning, end_watching) = (stop.child_token(), CancellationToken::new());
-        let planning = self.spawn(plan_loop(self.parts.clone(), self.node, end_planning.clone()));
-        let watching = self.spawn(fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()));
+        // Planning goes on while work drains: until the node has left, nobody else may.
+        let (end_planning, end_watching) = (CancellationToken::new(), CancellationToken::new());
+        let planning = spawn(&self.parts, keep_planning(self.parts.clone(), self.node, end_planning.clone()));
+        let watching =
+            spawn(&self.parts, fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()));
         let ended = self.work_loop(stop).await;
         if ended.is_ok() {
             self.drain().await;
@@ -302,16 +304,6 @@ impl Incarnation {
         info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
     }
 
-    /// Lets a loop run; what is returned says when it has ended.
-    fn spawn(&self, a_loop: impl Future<Output = ()> + Send + 'static) -> oneshot::Receiver<()> {
-        let (ends, has_ended) = oneshot::channel();
-        self.parts.spawn.spawn(Box::pin(async move {
-            a_loop.await;
-            ends.send(()).ok();
-        }));
-        has_ended
-    }
-
     /// Waits for work that has been ended, up to a deadline: what does not hear is left behind.
     async fn wait_for_ends(&mut self, deadline: Timestamp) {
         let clock = Arc::clone(&self.parts.clock);
@@ -404,6 +396,24 @@ async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: Cancel
     }
 }
 
+/// Lets a loop run; what is returned says when it has ended, or fails if the loop has failed.
+fn spawn(parts: &Parts, a_loop: impl Future<Output = ()> + Send + 'static) -> oneshot::Receiver<()> {
+    let (ends, has_ended) = oneshot::channel();
+    parts.spawn.spawn(Box::pin(async move {
+        a_loop.await;
+        ends.send(()).ok();
+    }));
+    has_ended
+}
+
+/// Plans, until it is told to stop, also if planning itself fails: without it nothing would be claimed any more.
+async fn keep_planning(parts: Parts, node: NodeId, stop: CancellationToken) {
+    while spawn(&parts, plan_loop(parts.clone(), node, stop.clone())).await.is_err() && !stop.is_cancelled() {
+        error!("planning has failed and begins again; this is a bug in Punctual");
+        parts.clock.sleep_until(later(parts.clock.now(), RETRY_AFTER)).await;
+    }
+}
+
 /// Plans, until it is told to stop.
 async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
@@ -459,8 +469,9 @@ fn tell_end(label: &str, report: &AttemptReport, state: &RunState) {
 /// What happened to a run whose work has ended; nothing, if it is not this node's to say.
 fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<RunEvent> {
     match (ending, why) {
-        (_, Some(WhyStopped::Lost)) => None,
+        // Done is done: if the run is somebody else's by now, the store says so.
         (Ending::Succeeded, _) => Some(RunEvent::Succeeded),
+        (_, Some(WhyStopped::Lost)) => None,
         (Ending::Failed { .. } | Ending::Stopped, Some(WhyStopped::Cancelled)) => Some(RunEvent::Cancelled),
         // It had begun, and how far it came nobody knows.
         (Ending::Stopped, _) => Some(RunEvent::OwnerLost { at: now }),
@@ -506,4 +517,16 @@ fn failed(code: &str, message: &str) -> Finish {
     let error = Some(ReportedError { code: code.to_owned(), message: message.to_owned() });
     let ending = Ending::Failed { code: FailureCode::Error, is_retryable: true, retry_after: None };
     Finish { ending, report: Report { error, ..Report::default() } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_reported_even_if_the_run_may_be_lost() {
+        let now = Timestamp::UNIX_EPOCH;
+        assert_eq!(event_of(&Ending::Succeeded, Some(WhyStopped::Lost), now), Some(RunEvent::Succeeded));
+        assert_eq!(event_of(&Ending::Stopped, Some(WhyStopped::Lost), now), None);
+    }
 }

@@ -355,9 +355,9 @@ impl Iterator for SlotsBefore<'_> {
     }
 }
 
-/// The instant before, as fine as instants get.
+/// The instant before, as fine as stores keep time: it may become a cursor. No slot is finer.
 pub(crate) fn just_before(at: Timestamp) -> Timestamp {
-    at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
+    at.checked_sub(SignedDuration::from_nanos(1)).map_or(Timestamp::MIN, floor_microsecond)
 }
 
 fn just_after(at: Timestamp) -> Timestamp {

@@ -139,6 +139,7 @@ fn a_plan_that_stops_inside_a_gap_goes_on_there() {
     let now = at("2026-03-08T06:00:00Z");
     let full = plan(&subject.planning_with(PLAN_AHEAD_MAX), &Cursor::starting(now), now);
     assert_eq!(show(&full), ["dst_gap×2"]);
+    assert_eq!(full.cursor.at, at("2026-03-08T06:59:59.999999Z"), "a store can keep it");
     let rest = plan(&subject.planning(), &full.cursor, now);
     assert_eq!(show(&rest), ["2026-03-08T07:00:00Z"]);
 }

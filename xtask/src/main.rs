@@ -17,7 +17,7 @@ cargo xtask COMMAND
             cargo xtask sim --help says more
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
   bench     the speed tables: next slot against other crates, a day plan for 100,000 schedules, claims among a million runs
-  plant     plant known bugs one by one in a copy and see each caught by a test: cargo xtask plant [core|store]
+  plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|sim]
   help      this text
 ";
 

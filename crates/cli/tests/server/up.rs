@@ -43,6 +43,24 @@ fn a_schedule_of_the_file_runs_and_is_recorded() {
 }
 
 #[test]
+fn a_one_shot_that_is_disabled_is_kept_and_runs_when_it_is_enabled() {
+    let config = |enabled| {
+        agent("quick")
+            + &format!("[[schedules]]\nname = \"once\"\nagent = \"quick\"\nimmediate = true\nenabled = {enabled}\n")
+    };
+    let place = place("disabled", &config(false));
+    let server = place.up();
+    place.until("it is up", |place| place.read("log").contains("has joined"));
+    assert!(server.stop().success());
+    assert!(place.effects().is_empty());
+    place.write("punctual.toml", &config(true));
+    let server = place.up();
+    place.until("the run is recorded", |place| has_result(place, "succeeded"));
+    assert!(server.stop().success());
+    place.verify();
+}
+
+#[test]
 fn a_failed_run_is_tried_again() {
     let config = agent("flaky")
         + "[[schedules]]\nname = \"twice\"\nagent = \"flaky\"\nimmediate = true\nretry_delay = \"1s\"\nmax_attempts = 2\n";

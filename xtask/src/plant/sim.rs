@@ -1,0 +1,187 @@
+//! Bugs that need crashes, lost answers or a clock that jumps to show; caught by the rules of the simulation.
+//!
+//! A bug that makes a loop go round without end makes the simulation slow, not wrong: plant another.
+
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+
+use super::{Caught, Place};
+use crate::commands::SIM_SEEDS;
+use crate::shell::command;
+
+/// What is wrong, the rules that may notice first, and where it is planted: in two places where one guards the other.
+type Bug = (&'static str, &'static [&'static str], &'static [Place]);
+
+/// Files are below `crates`.
+pub(super) const BUGS: &[Bug] = &[
+    (
+        "who ends a run need not hold it",
+        &["I2"],
+        &[
+            ("store/src/change.rs", "|end| end.epoch == epoch)", "|end| end.epoch == epoch && run.epoch() == epoch)"),
+            ("store/src/change.rs", "if !is_held || run.epoch() != epoch {", "if !is_held {"),
+        ],
+    ),
+    (
+        "who was taken for dead goes on claiming",
+        &["I1"],
+        &[("store/src/memory/claims.rs", "if !state.has_lease(request.node, now) {", "if false {")],
+    ),
+    (
+        "a claim whose answer got lost is never given back",
+        &["L3"],
+        &[("engine/src/keeper.rs", "owned.difference(&held).copied().collect()", "vec![]")],
+    ),
+    (
+        "a dead node keeps what it had not begun",
+        &["L3"],
+        &[(
+            "store/src/change.rs",
+            "RunState::Claimed { .. } | RunState::Running { .. } => {",
+            "RunState::Running { .. } => {",
+        )],
+    ),
+    (
+        "catch-up runs all where the latest is asked for",
+        &["I13"],
+        &[("core/src/plan/catch_up.rs", "CatchUpMode::Latest => 1,", "CatchUpMode::Latest => policy.max as usize,")],
+    ),
+    (
+        "catch-up withdraws what it should skip",
+        &["I13"],
+        &[(
+            "engine/src/recovery.rs",
+            "write.let_go = recovery.skipped;",
+            "write.plan.iter_mut().for_each(|plan| plan.withdrawn.clone_from(&recovery.skipped));",
+        )],
+    ),
+    (
+        "who plans need not have read the last plan",
+        &["I10", "I15"],
+        &[("store/src/change.rs", " && found.cursor == *cursor", "")],
+    ),
+    (
+        "an edit that came too late is taken for done",
+        &["I17"],
+        &[(
+            "engine/src/edit.rs",
+            "if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {\n                return Ok(edited);",
+            "if let [_] = self.store.plan(now, vec![write]).await?[..] {\n                return Ok(edited);",
+        )],
+    ),
+    (
+        "an edit leaves behind what planning has not come to",
+        &["I11"],
+        &[(
+            "engine/src/edit.rs",
+            "let subject = self.up_to_date(id, now).await?;\n            let before",
+            "let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;\n            let before",
+        )],
+    ),
+    (
+        "the cursor passes slots that it had no run for",
+        &["I11"],
+        &[(
+            "core/src/plan/answering.rs",
+            "                stop_before(plan, &slot);\n",
+            "                plan.cursor.pass_until(timetable, until);\n",
+        )],
+    ),
+    (
+        "nobody stops work when the lease ends",
+        &["I4"],
+        &[(
+            "engine/src/holdings.rs",
+            "if level != StopLevel::GoOn {\n            inner",
+            "if false {\n            inner",
+        )],
+    ),
+    (
+        "work begins after the lease",
+        &["I3"],
+        &[("engine/src/holdings.rs", "if self.fence(boot) != StopLevel::GoOn {", "if false {")],
+    ),
+    (
+        "who has renewed meanwhile is buried all the same",
+        &["I3"],
+        &[(
+            "store/src/memory/nodes.rs",
+            "dead.contains(&node.lease())",
+            "dead.iter().any(|lease| lease.node == node.id)",
+        )],
+    ),
+    (
+        "a clock set forwards kills the living",
+        &["I3"],
+        &[("engine/src/keeper.rs", "is_silent || seen.is_believed && later(", "is_silent || later(")],
+    ),
+    (
+        "limits are off by one",
+        &["I5"],
+        &[("core/src/plan/lane.rs", "held.agent < agent_max", "held.agent <= agent_max")],
+    ),
+    (
+        "one try too many",
+        &["I6"],
+        &[("core/src/run/retry.rs", "self.max_attempts.get() <= attempt", "self.max_attempts.get() < attempt")],
+    ),
+    (
+        "a run that is being called off is tried again",
+        &["I6"],
+        &[(
+            "core/src/run/state.rs",
+            "rules.is_cancelling && leaves_its_node",
+            "rules.is_cancelling && leaves_its_node && next.tally().attempt == 0",
+        )],
+    ),
+    (
+        "a pause holds nothing back",
+        &["I7"],
+        &[
+            (
+                "core/src/plan/admission.rs",
+                "&& !is_manual\n        && !run.resumes",
+                "&& !is_manual\n        && run.resumes",
+            ),
+            (
+                "store/src/change.rs",
+                "ScheduleState::Paused(pause) if !goes_on =>",
+                "ScheduleState::Paused(pause) if goes_on =>",
+            ),
+        ],
+    ),
+];
+
+/// A bug is built often and runs shortly: little optimisation, and nothing twice.
+const PROFILE: [(&str, &str); 4] = [
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_INCREMENTAL", "true"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256"),
+    ("CARGO_PROFILE_RELEASE_DEBUG", "false"),
+];
+
+/// The rule that the simulation finds broken in the copy, and after how many seeds.
+pub(super) fn catches(tree: &Path, scratch: &Path) -> anyhow::Result<Option<Caught>> {
+    let target = scratch.join("target");
+    let mut build = command("cargo", &["build", "--release", "--quiet", "-p", "punctual-sim"]);
+    build.current_dir(tree).env("CARGO_TARGET_DIR", &target).envs(PROFILE);
+    let built = build.output().context("starting cargo")?;
+    ensure!(built.status.success(), "the planted bug does not compile:\n{}", String::from_utf8_lossy(&built.stderr));
+    let program = target.join("release/punctual-sim");
+    let mut simulate = command(&program.to_string_lossy(), &["--seeds", SIM_SEEDS, "--first"]);
+    let output = simulate.output().context("starting the simulation")?;
+    match output.status.code() {
+        Some(0) => Ok(None),
+        Some(1) => told(&String::from_utf8_lossy(&output.stdout)).map(Some),
+        _ => bail!("the simulation ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+/// What a failure says first: `seed 4: I5: a run was claimed as number 2 of 1`.
+fn told(output: &str) -> anyhow::Result<Caught> {
+    let mut words = output.lines().next().unwrap_or_default().splitn(3, ": ");
+    let seed = words.next().and_then(|word| word.strip_prefix("seed ")?.parse::<u64>().ok());
+    let (Some(seed), Some(rule)) = (seed, words.next()) else { bail!("the simulation names no rule: {output}") };
+    Ok(Caught { by: rule.to_owned(), after_seeds: Some(seed + 1) })
+}

@@ -187,3 +187,21 @@ fn tests_pass(tree: &Path, scratch: &Path, tests: &[&str]) -> anyhow::Result<boo
     ensure!(build.status()?.success(), "the planted bug does not compile");
     Ok(test.status()?.success())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bug_can_still_be_planted() {
+        for field in fields() {
+            for bug in field.bugs {
+                for (file, stands, planted) in bug.places {
+                    let text = fs::read_to_string(root().join(field.folder).join(file)).unwrap();
+                    assert!(text.contains(stands), "{}: {file} no longer contains {stands:?}", bug.what);
+                    assert_ne!(stands, planted, "{}", bug.what);
+                }
+            }
+        }
+    }
+}

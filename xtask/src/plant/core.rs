@@ -16,7 +16,7 @@ pub(super) const BUGS: &[Bug] = &[
         "        stop_before(plan, &next);\n",
         "        let _ = next;\n",
     ),
-    ("what was shown before is answered again", "plan/due.rs", "if cursor.is_new(slot) {", "if true {"),
+    ("what was shown before is answered again", "plan/due.rs", "cursor.is_new(slot) && !planning", "!planning"),
     (
         "runs are planned without end",
         "plan/due.rs",
@@ -45,7 +45,7 @@ pub(super) const BUGS: &[Bug] = &[
     ("a run is claimed before it is due", "run/state.rs", "if due_at <= at =>", "if due_at <= at || at < due_at =>"),
     ("lost work never rests", "run/state.rs", "if tally.losses == 1", "if tally.losses >= 1"),
     ("the first rest is doubled", "run/retry.rs", "attempt.saturating_sub(1)", "attempt"),
-    ("a second pass is never new", "schedule/cursor.rs", "slot.is_second_pass\n            || ", ""),
+    ("a second pass is never new", "schedule/cursor.rs", "slot.is_civil() && !slot.is_second_pass", "slot.is_civil()"),
     (
         "the last nominal time is new again",
         "schedule/cursor.rs",

@@ -59,7 +59,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "who plans need not have read the last plan",
         &["I10", "I15"],
-        &[("store/src/change.rs", " && found.cursor == *cursor", "")],
+        &[("store/src/change.rs", " && found.schedule.cursor == *cursor", "")],
     ),
     (
         "an edit that came too late is taken for done",
@@ -150,6 +150,15 @@ pub(super) const BUGS: &[Bug] = &[
                 "ScheduleState::Paused(pause) if goes_on =>",
             ),
         ],
+    ),
+    (
+        "what overlaps runs all the same",
+        &["overlap"],
+        &[(
+            "core/src/plan/admission.rs",
+            "Overlap::Skip => return Admission::Skip(SkipReason::Overlap),",
+            "Overlap::Skip => {}",
+        )],
     ),
 ];
 

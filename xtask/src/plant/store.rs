@@ -46,8 +46,8 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "the cursor is not checked",
         "store/src/change.rs",
-        "found.version == *version && found.cursor == *cursor",
-        "found.version == *version && (found.cursor == *cursor || true)",
+        "found.schedule.cursor == *cursor;",
+        "(found.schedule.cursor == *cursor || true);",
     ),
     (
         "an edit refreshes touched runs",
@@ -62,10 +62,10 @@ pub(super) const BUGS: &[Bug] = &[
         "run.has_started && matches!(event, RunEvent::Started) || run.has_started && !had_started",
     ),
     (
-        "a node is dead at its last instant",
+        "who has renewed its lease is buried",
         "store/src/memory/nodes.rs",
-        "filter(|node| node.lease_until < now)",
-        "filter(|node| node.lease_until <= now)",
+        "dead.contains(&node.lease())",
+        "dead.iter().any(|lease| lease.node == node.id)",
     ),
     (
         "leaving gives away what is at work",
@@ -82,14 +82,14 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a queue lets its second go",
         "core/src/journal/world.rs",
-        "queues && place(other).is_some_and(|it| Some(it) < place(run))",
-        "queues && place(other).is_some_and(|it| Some(it) < place(run)) && false",
+        "queues && is_before(other)",
+        "queues && is_before(other) && false",
     ),
     (
         "what follows waits for nobody",
         "core/src/journal/world.rs",
-        "!it.has_started && !it.state.is_final())",
-        "!it.has_started && it.state.is_final())",
+        "!leader.has_started && !leader.state.is_final()",
+        "!leader.has_started && leader.state.is_final()",
     ),
     (
         "a day's run that waits is skipped",

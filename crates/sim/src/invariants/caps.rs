@@ -2,8 +2,8 @@
 
 use punctual_core::journal::{Body, Entry, World};
 use punctual_core::plan::Limits;
-use punctual_core::run::Run;
-use punctual_core::schedule::ScheduleState;
+use punctual_core::run::{Run, RunState};
+use punctual_core::schedule::{Overlap, ScheduleState};
 
 use super::{Check, ensure};
 
@@ -27,10 +27,23 @@ pub(crate) fn check(entry: &Entry, before: &World, limits: &Limits) -> Check {
         Body::RunsStarted { runs } => runs.iter().filter_map(|id| before.runs.get(id)).try_for_each(|run| {
             let schedule = run.schedule.and_then(|id| before.schedules.get(&id)).map(|record| &record.schedule);
             let is_paused = schedule.is_some_and(|it| matches!(it.state, ScheduleState::Paused(_)));
-            ensure("I7", !is_paused || run.key.is_manual(), || format!("run {} started while paused", run.id))
+            ensure("I7", !is_paused || run.key.is_manual(), || format!("run {} started while paused", run.id))?;
+            is_alone(run, before)
         }),
         _ => Ok(()),
     }
+}
+
+/// Under `skip` and `queue` nothing begins beside another run of its schedule; what goes on after a wait was there before.
+fn is_alone(run: &Run, before: &World) -> Check {
+    let allows = !matches!(run.terms.overlap, Overlap::Skip | Overlap::Queue);
+    let resumes = matches!(run.state, RunState::Claimed { resumes: true, .. });
+    let is_beside = |other: &&Run| {
+        let is_at_work = matches!(other.state, RunState::Running { .. } | RunState::Waiting { .. });
+        other.id != run.id && other.schedule.is_some() && other.schedule == run.schedule && is_at_work
+    };
+    let other = before.runs.values().find(is_beside).map(|it| it.id);
+    ensure("overlap", allows || resumes || other.is_none(), || format!("run {} began beside {other:?}", run.id))
 }
 
 /// The number of runs that hold a place is below every limit that another one shares.

@@ -74,8 +74,10 @@ pub fn simulate(seed: u64, is_printed: bool) -> History {
         violation,
     };
     drop((ledger, trace));
-    // Tasks hold the simulation, which must not hold them.
+    // Tasks and processes hold the simulation, which must not hold them.
     sim.timeline.clear();
+    let processes = std::mem::take(&mut sim.cluster().processes);
+    drop(processes);
     history
 }
 

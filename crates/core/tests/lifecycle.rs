@@ -235,6 +235,7 @@ fn events() -> Vec<RunEvent> {
         RunEvent::Cancelled,
         RunEvent::CancelAsked,
         RunEvent::Kept,
+        RunEvent::Parked,
     ]
 }
 

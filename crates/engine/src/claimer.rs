@@ -79,9 +79,9 @@ impl Claimer {
             agents: Arc::clone(&self.settings.agents),
             limits: Arc::clone(&self.settings.limits),
         };
-        let Claimed { runs, swept, awaits_planning, next_at } = self.store.claim(&request).await?;
+        let Claimed { runs, swept, has_replaced, awaits_planning, next_at } = self.store.claim(&request).await?;
         if 0 < swept {
-            info!("{swept} runs were answered because their time was over");
+            info!("{swept} runs were answered without a place: their time was over, or they found another at work");
         }
         let may_have_more = 0 < request.limit && runs.len() == request.limit;
         // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
@@ -89,12 +89,12 @@ impl Claimer {
         let poll_at = later(now, self.settings.poll.duration());
         let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
         if runs.is_empty() {
-            return Ok(Round { started: vec![], may_have_more, has_replaced: false, awaits_planning, wake_at });
+            return Ok(Round { started: vec![], may_have_more, has_replaced, awaits_planning, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
             runs.iter().map(|claimed| self.decide(claimed, held, now)).collect();
         // First the others are called off: if that fails, what was claimed goes back, and nothing has begun.
-        let has_replaced = self.replace(&runs, &decisions, now).await?;
+        let has_replaced = has_replaced | self.replace(&runs, &decisions, now).await?;
         let settlements = runs.iter().zip(&decisions).map(|(claimed, (decision, _))| {
             let run = &claimed.run;
             Settlement { run: run.id, epoch: run.epoch(), decision: *decision }
@@ -177,11 +177,7 @@ impl Claimer {
                 ..RunFilter::default()
             };
             let siblings = self.store.runs(&filter).await?;
-            let place = |run: &Run| (run.due_at, run.id);
-            let is_replaced = |it: &&Run| {
-                place(it) < place(&claimed.run) && (it.is_active() || it.is_parked && it.planned_for().is_some())
-            };
-            for sibling in siblings.iter().filter(is_replaced) {
+            for sibling in siblings.iter().filter(|sibling| sibling.is_replaced_by(&claimed.run)) {
                 info!(run.id = %sibling.id, "run {} is replaced by run {}", sibling.id, claimed.run.id);
                 self.store.cancel(now, sibling.id).await?;
                 has_replaced = true;

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, Body, Entry, JournalError, PlanEntry, RunChange, World};
 use punctual_core::plan::Outage;
 use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason};
-use punctual_core::schedule::{MaxDelay, ScheduleState};
+use punctual_core::schedule::{MaxDelay, Overlap, ScheduleState};
 use punctual_core::time::SlotKey;
 use punctual_core::{NodeId, RunId, ScheduleId};
 
@@ -36,6 +36,8 @@ pub struct Wants {
     pub slots: Vec<(ScheduleId, SlotKey)>,
     /// The planned runs of this schedule: what nobody has taken follows its edits.
     pub planned_of: Option<ScheduleId>,
+    /// The runs of these schedules that are at work, or parked.
+    pub at_work_of: BTreeSet<ScheduleId>,
 }
 
 impl Wants {
@@ -193,7 +195,7 @@ pub fn awaits_planning(planned_until: Option<Timestamp>, last_outage: Option<Tim
 /// The answer to a claim that comes before planning.
 pub fn planning_first(now: Timestamp) -> Claimed {
     let next_at = now.checked_add(PLANNING_REST).ok();
-    Claimed { runs: vec![], swept: 0, awaits_planning: true, next_at }
+    Claimed { awaits_planning: true, next_at, ..Claimed::default() }
 }
 
 /// Writes what admission decided about claimed runs.
@@ -275,7 +277,8 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
         | RunEvent::WaitExpired { .. }
         | RunEvent::OwnerLost { .. }
         | RunEvent::CancelAsked
-        | RunEvent::Kept => return RunWritten::Stale,
+        | RunEvent::Kept
+        | RunEvent::Parked => return RunWritten::Stale,
     };
     if written.is_ok() { draft.state(id) } else { RunWritten::Stale }
 }
@@ -330,6 +333,8 @@ pub struct Overdue {
     pub expired: Vec<(RunId, bool)>,
     /// Planned runs that are due and whose agent nobody has any more.
     pub agent_gone: Vec<RunId>,
+    /// Planned runs that are due while another of their schedule is at work, by time and id, with their schedules.
+    pub overlapping: Vec<(RunId, ScheduleId)>,
     /// Runs that have waited long enough for something else.
     pub waited: Vec<RunId>,
 }
@@ -337,7 +342,7 @@ pub struct Overdue {
 impl Overdue {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.expired.len() + self.agent_gone.len() + self.waited.len()
+        self.expired.len() + self.agent_gone.len() + self.overlapping.len() + self.waited.len()
     }
 
     /// Whether there is none.
@@ -348,27 +353,69 @@ impl Overdue {
     /// What has to be read for them.
     pub fn wants(&self) -> Wants {
         let expired = self.expired.iter().map(|(id, _)| *id);
-        Wants::runs(expired.chain(self.agent_gone.iter().copied()).chain(self.waited.iter().copied()))
+        let overlapping = self.overlapping.iter().map(|(id, _)| *id);
+        let others = self.agent_gone.iter().chain(&self.waited).copied();
+        let at_work_of = self.overlapping.iter().map(|(_, schedule)| *schedule).collect();
+        Wants { at_work_of, ..Wants::runs(expired.chain(overlapping).chain(others)) }
     }
 }
 
-/// Answers runs whose time is over. How many answers that were.
-pub fn sweep(draft: &mut Draft, overdue: &Overdue) -> usize {
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// How many runs it gave an answer.
+    pub answers: usize,
+    /// Whether runs at work were called off for others.
+    pub has_replaced: bool,
+}
+
+/// Answers runs whose time is over, and those that find another at work.
+pub fn sweep(draft: &mut Draft, overdue: &Overdue) -> Swept {
     let now = draft.now;
-    let before = draft.entries.len();
+    let mut swept = Swept::default();
     for (id, waits_for_place) in &overdue.expired {
-        sweep_one(draft, *id, |run| too_late(run, *waits_for_place));
+        swept.answers += sweep_one(draft, *id, |run| too_late(run, *waits_for_place));
     }
     for id in &overdue.agent_gone {
-        sweep_one(draft, *id, |_| RunEvent::Skipped(SkipReason::AgentRemoved));
+        swept.answers += sweep_one(draft, *id, |_| RunEvent::Skipped(SkipReason::AgentRemoved));
     }
-    for id in &overdue.waited {
-        if let Some(run) = draft.world.runs.get(id).cloned() {
-            let event = RunEvent::WaitExpired { at: now };
-            end_attempt(draft, &run, event, Report::default()).expect("what is swept here waits");
+    for (id, _) in &overdue.overlapping {
+        let Some(run) = draft.world.runs.get(id).cloned() else { continue };
+        // What it found at work may have been called off by the one before.
+        if draft.world.overlaps(&run) {
+            swept.has_replaced |= overlap(draft, &run);
+            swept.answers += 1;
         }
     }
-    draft.entries.len() - before
+    for id in &overdue.waited {
+        // It may have been called off for another.
+        let waits = |run: &&Run| matches!(run.state, RunState::Waiting { .. });
+        if let Some(run) = draft.world.runs.get(id).filter(waits).cloned() {
+            let event = RunEvent::WaitExpired { at: now };
+            end_attempt(draft, &run, event, Report::default()).expect("what is swept here waits");
+            swept.answers += 1;
+        }
+    }
+    swept
+}
+
+/// Answers a planned run that finds another of its schedule at work. Whether others are called off for it.
+fn overlap(draft: &mut Draft, run: &Run) -> bool {
+    let event = match paused(&draft.world, run) {
+        Some(reason) => RunEvent::Skipped(reason),
+        None if run.terms.overlap == Overlap::Replace => RunEvent::Parked,
+        None => RunEvent::Skipped(SkipReason::Overlap),
+    };
+    draft.run_event(run, event).expect("it is planned");
+    if event != RunEvent::Parked {
+        return false;
+    }
+    let is_replaced = |other: &&Run| other.schedule == run.schedule && other.is_replaced_by(run);
+    let replaced: Vec<RunId> = draft.world.runs.values().filter(is_replaced).map(|other| other.id).collect();
+    for id in &replaced {
+        cancel(draft, *id);
+    }
+    !replaced.is_empty()
 }
 
 fn too_late(run: &Run, waits_for_place: bool) -> RunEvent {
@@ -380,12 +427,12 @@ fn too_late(run: &Run, waits_for_place: bool) -> RunEvent {
     }
 }
 
-fn sweep_one(draft: &mut Draft, id: RunId, event: impl Fn(&Run) -> RunEvent) {
+/// Gives a planned run an answer. How many answers that were: it may be overdue in two ways, and have one.
+fn sweep_one(draft: &mut Draft, id: RunId, event: impl Fn(&Run) -> RunEvent) -> usize {
     let run = draft.world.runs.get(&id).cloned();
-    // One run can be overdue in two ways: the first has answered it.
-    if let Some(run) = run.filter(|run| !run.state.is_final()) {
-        draft.run_event(&run, event(&run)).expect("what is swept is planned");
-    }
+    let Some(run) = run.filter(|run| !run.state.is_final()) else { return 0 };
+    draft.run_event(&run, event(&run)).expect("what is swept is planned");
+    1
 }
 
 /// Takes the runs of a node away from it: it is dead, or it stops.

@@ -127,12 +127,15 @@ impl ClaimRequest {
 pub struct Claimed {
     /// The runs, in the order in which they were taken.
     pub runs: Vec<ClaimedRun>,
-    /// How many answers were given to runs whose time was over; "it may start however late" is one.
+    /// How many answers were given to runs whose time was over, or that found another at work; "it may start however late"
+    /// is one.
     pub swept: usize,
+    /// Whether runs at work were called off for others, so that their nodes have to be told.
+    pub has_replaced: bool,
     /// Whether nothing was given, and nothing answered, because planning comes first: nobody plans, or an outage is not made
     /// up for yet. What it lets go must not begin before.
     pub awaits_planning: bool,
-    /// When the next run becomes ready, or the time of one is over; `None` when only a change can bring something. That
+    /// When the next run becomes ready, finds another at work, or its time is over; `None` when only a change can bring something. That
     /// nobody has an agent any more is no time: who comes for another reason finds it.
     pub next_at: Option<Timestamp>,
 }

@@ -384,6 +384,17 @@ impl World {
             .any(|it| goes_first(&it))
     }
 
+    /// Whether a planned run finds another of its schedule at work that it gives way to, or replaces: it is answered as
+    /// soon as it is due, whether there is a place for it or not.
+    pub fn overlaps(&self, run: &Run) -> bool {
+        let is_asked = matches!(run.state, RunState::Planned { resumes: false, .. }) && !run.is_parked;
+        if !is_asked || !run.terms.overlap.answers_at_once() || self.waits_for_start(run) {
+            return false;
+        }
+        let is_other = |other: &&Run| other.schedule == run.schedule && other.id != run.id;
+        run.schedule.is_some() && self.runs.values().filter(is_other).any(Run::is_active)
+    }
+
     /// Whether it follows a run that has not started yet, and still may.
     pub fn waits_for_start(&self, run: &Run) -> bool {
         let leader = run.follows.and_then(|id| self.runs.get(&id));

@@ -47,7 +47,7 @@ pub struct Run {
     /// Whether the work has ever begun; a run counts for its schedule once, however often it is tried.
     #[serde(default)]
     pub has_started: bool,
-    /// Whether a node has looked at it and sent it back, to wait for the run of its schedule that is at work.
+    /// Whether it was looked at when it was due, and has to wait for the run of its schedule that is at work.
     #[serde(default)]
     pub is_parked: bool,
     /// Whether somebody has called it off while it was at work: its node has to stop it.
@@ -83,6 +83,7 @@ impl Run {
                 self.started_at = Some(at);
             }
             RunEvent::HandedBack { parks, .. } => self.is_parked |= *parks,
+            RunEvent::Parked => self.is_parked = true,
             RunEvent::CancelAsked => self.is_cancelling = true,
             _ => {}
         }
@@ -103,7 +104,7 @@ impl Run {
         match event {
             RunEvent::Started | RunEvent::Waits { .. } | RunEvent::OwnerLost { .. } | RunEvent::Kept => true,
             // A run that had to queue was there on its day; a delay in minutes goes on counting.
-            RunEvent::HandedBack { parks, .. } => *parks && self.terms.max_delay == MaxDelay::Day,
+            RunEvent::HandedBack { parks: true, .. } | RunEvent::Parked => self.terms.max_delay == MaxDelay::Day,
             _ => false,
         }
     }
@@ -125,6 +126,13 @@ impl Run {
     /// Whether a node has it, or it waits in the middle of its work.
     pub fn is_active(&self) -> bool {
         self.owner().is_some() || matches!(self.state, RunState::Waiting { .. })
+    }
+
+    /// Whether `newer` calls it off, under [`Replace`](crate::schedule::Overlap::Replace): it became due before, and is at work or waits to replace
+    /// others itself.
+    pub fn is_replaced_by(&self, newer: &Run) -> bool {
+        let is_before = (self.due_at, self.id) < (newer.due_at, newer.id);
+        is_before && (self.is_active() || self.is_parked && self.planned_for().is_some())
     }
 
     /// The node that has it.

@@ -144,6 +144,8 @@ pub enum RunEvent {
     CancelAsked,
     /// It may start however late: it had been waiting for a place when its day ended.
     Kept,
+    /// It found another run of its schedule at work, which it replaces, and waits for its end.
+    Parked,
 }
 
 /// What the state machine needs to know of a run besides its state.
@@ -262,7 +264,7 @@ impl RunState {
                 E::Cancelled,
             ) => S::Finished { outcome: Outcome::Cancelled, tally },
             (state @ S::Running { .. }, E::CancelAsked) => state,
-            (state @ S::Planned { .. }, E::Kept) => state,
+            (state @ S::Planned { .. }, E::Kept | E::Parked) => state,
             (state, event) => {
                 return Err(IllegalTransition { state: state.name(), event: event.name() });
             }
@@ -320,6 +322,7 @@ impl RunEvent {
             RunEvent::Cancelled => "cancelled",
             RunEvent::CancelAsked => "asked to stop",
             RunEvent::Kept => "kept",
+            RunEvent::Parked => "parked",
         }
     }
 }

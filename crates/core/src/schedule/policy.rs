@@ -188,6 +188,13 @@ pub enum Overlap {
     Replace,
 }
 
+impl Overlap {
+    /// Whether a run is answered as soon as it is due beside another, even if there is no place for it.
+    pub fn answers_at_once(self) -> bool {
+        matches!(self, Overlap::Skip | Overlap::Replace)
+    }
+}
+
 /// How late a run may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -119,7 +119,7 @@ fn is_legal(before: &RunState, event: &RunEvent, after: &RunState) -> bool {
             due_at <= at && matches!(after, S::Claimed { owner: now, .. } if now == owner)
         }
         (S::Planned { .. } | S::Claimed { .. }, E::Skipped(reason)) => ends(Outcome::Skipped(*reason)),
-        (S::Planned { .. }, E::Kept) => before == after,
+        (S::Planned { .. }, E::Kept | E::Parked) => before == after,
         (S::Claimed { owner, .. }, E::Started) => matches!(after, S::Running { owner: now, .. } if now == owner),
         (S::Claimed { .. }, E::HandedBack { .. }) => goes_back,
         (S::Claimed { .. }, E::OwnerLost { .. }) => goes_back || matches!(after, S::Finished { .. }),

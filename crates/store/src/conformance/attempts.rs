@@ -181,6 +181,7 @@ pub fn a_node_reports_ends_and_nothing_else(bench: &mut Bench) {
         RunEvent::WaitExpired { at: now },
         RunEvent::CancelAsked,
         RunEvent::Kept,
+        RunEvent::Parked,
     ];
     let lost = RunEvent::OwnerLost { at: now };
     let check = |bench: &mut Bench, epoch| {

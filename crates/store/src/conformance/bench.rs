@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Entry, PlanEntry, PlannedRun, ScheduleRecord};
 use punctual_core::plan::{Limits, expires_at};
-use punctual_core::run::{FailureCode, Report, Run, RunEvent, RunState, Terms};
+use punctual_core::run::{FailureCode, Outcome, Report, Run, RunEvent, RunState, Terms};
 use punctual_core::schedule::Schedule;
 use punctual_core::time::{SlotKey, Zones};
 use punctual_core::{Elapsed, NodeId, RunId, ScheduleId};
@@ -209,6 +209,14 @@ impl Bench {
     /// The name of a run's state.
     pub fn state(&self, id: RunId) -> &'static str {
         self.run(id).state.name()
+    }
+
+    /// How a run ended, if it did.
+    pub fn outcome(&self, id: RunId) -> Option<Outcome> {
+        match self.run(id).state {
+            RunState::Finished { outcome, .. } => Some(outcome),
+            _ => None,
+        }
     }
 
     /// Every run, final or not.

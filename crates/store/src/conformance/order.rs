@@ -1,8 +1,9 @@
 //! Claims about the order within a schedule: queues, parked runs, runs that follow others.
 #![expect(missing_docs, reason = "the names are the claims")]
 
-use punctual_core::RunId;
-use punctual_core::run::{RunEvent, RunState, WaitFor};
+use punctual_core::run::{Outcome, RunEvent, RunState, SkipReason, WaitFor};
+use punctual_core::schedule::{Pause, PauseKind, ScheduleState};
+use punctual_core::{NodeId, RunId, ScheduleId};
 use serde_json::{Value, json};
 
 use super::bench::{ALL, Bench, asked_run, at, failed};
@@ -38,7 +39,7 @@ pub fn in_a_queue_one_runs_and_its_end_lets_the_next_go(bench: &mut Bench) {
     assert_eq!(claim(bench), []);
     end(bench, order[0]);
     assert_eq!(claim(bench), [order[1]]);
-    bench.settle(&bench.run(order[1]), Decision::Skip(punctual_core::run::SkipReason::ConditionFalse));
+    bench.settle(&bench.run(order[1]), Decision::Skip(SkipReason::ConditionFalse));
     assert_eq!(claim(bench), [order[2]]);
 }
 
@@ -118,7 +119,7 @@ pub fn a_run_is_busy_while_another_waits_or_works_and_not_after(bench: &mut Benc
     bench.go("09:01:00");
     let second = bench.claimed(node, 1).runs.remove(0);
     assert!(second.is_busy, "a run that waits is in the middle of its work");
-    bench.settle(&second.run, Decision::Skip(punctual_core::run::SkipReason::Overlap));
+    bench.settle(&second.run, Decision::Skip(SkipReason::Overlap));
     bench.finish(&first, failed(bench.now));
     bench.go("09:02:00");
     // The retry is due as well, and goes first; it is planned, and keeps nobody busy.
@@ -127,27 +128,91 @@ pub fn a_run_is_busy_while_another_waits_or_works_and_not_after(bench: &mut Benc
     assert!(bench.claimed(node, 1).runs[0].is_busy);
 }
 
-pub fn a_parked_run_waits_for_the_one_at_work_under_every_policy(bench: &mut Bench) {
+pub fn a_parked_run_waits_for_the_one_at_work(bench: &mut Bench) {
     let node = bench.join("a");
-    for overlap in ["allow", "skip", "queue", "replace"] {
-        let schedule = bench.add(json!({"policy": {"overlap": overlap}}));
-        let runs = bench.plan(schedule, &["08:00:00", "08:10:00", "08:20:00"]);
-        let first = bench.start_one(node);
-        let second = bench.claim(node, 1);
-        if overlap == "queue" {
-            assert_eq!(second, [], "it does not get that far");
-            continue;
-        }
-        let parked = bench.settle(&second[0], Decision::HandBack { due_at: bench.now, parks: true });
-        assert!(matches!(parked, RunWritten::Done(RunState::Planned { .. })));
-        assert!(bench.run(runs[1]).is_parked);
-        assert_eq!(claim(bench), [runs[2]], "{overlap}: what is not parked goes on");
-        end(bench, runs[2]);
-        assert_eq!(claim(bench), [], "{overlap}");
-        bench.finish(&first, RunEvent::Cancelled);
-        assert_eq!(claim(bench), [runs[1]], "{overlap}");
-        end(bench, runs[1]);
-    }
+    let schedule = bench.add(json!({"policy": {"overlap": "allow"}}));
+    let runs = bench.plan(schedule, &["08:00:00", "08:10:00", "08:20:00"]);
+    let first = bench.start_one(node);
+    let second = bench.claim_one(node);
+    let parked = bench.settle(&second, Decision::HandBack { due_at: bench.now, parks: true });
+    assert!(matches!(parked, RunWritten::Done(RunState::Planned { .. })));
+    assert!(bench.run(runs[1]).is_parked);
+    assert_eq!(claim(bench), [runs[2]], "what is not parked goes on");
+    end(bench, runs[2]);
+    assert_eq!(claim(bench), []);
+    bench.finish(&first, RunEvent::Cancelled);
+    assert_eq!(claim(bench), [runs[1]]);
+}
+
+/// A schedule with a run at work that holds its agent's only place, and others due at 09:01, 09:02 and 09:03.
+fn beside_another(bench: &mut Bench, overlap: &str) -> (NodeId, ScheduleId, Vec<RunId>) {
+    let schedule = bench.add(json!({"policy": {"overlap": overlap, "max_concurrent": 1}}));
+    let runs = bench.plan(schedule, &["08:00:00", "09:01:00", "09:02:00", "09:03:00"]);
+    let node = bench.join("a");
+    assert_eq!(bench.start_one(node).id, runs[0]);
+    (node, schedule, runs)
+}
+
+pub fn under_skip_a_run_is_answered_when_it_is_due_though_there_is_no_place(bench: &mut Bench) {
+    let (node, _, runs) = beside_another(bench, "skip");
+    assert_eq!(bench.claimed(node, ALL).next_at, Some(at("09:01:00")));
+    bench.go("09:02:00");
+    let claimed = bench.claimed(node, 0);
+    assert_eq!((claimed.runs.len(), claimed.swept, claimed.has_replaced), (0, 2, false));
+    assert_eq!(claimed.next_at, Some(at("09:03:00")));
+    assert_eq!([bench.outcome(runs[1]), bench.outcome(runs[2])], [Some(Outcome::Skipped(SkipReason::Overlap)); 2]);
+    end(bench, runs[0]);
+    bench.go("09:03:00");
+    assert_eq!(claim(bench), [runs[3]], "nothing is at work any more");
+}
+
+pub fn under_replace_a_run_calls_the_others_off_when_it_is_due(bench: &mut Bench) {
+    let (node, _, runs) = beside_another(bench, "replace");
+    bench.go("09:01:00");
+    let claimed = bench.claimed(node, ALL);
+    assert_eq!((claimed.runs.len(), claimed.swept, claimed.has_replaced), (0, 1, true));
+    assert_eq!(bench.renew(node).unwrap().cancelling, [runs[0]]);
+    assert!(bench.run(runs[1]).is_parked);
+    bench.go("09:02:00");
+    assert!(bench.claimed(node, ALL).has_replaced);
+    assert_eq!(bench.outcome(runs[1]), Some(Outcome::Cancelled), "it had not begun");
+    assert_eq!(bench.claimed(node, ALL).swept, 0, "each is answered once");
+    assert!(matches!(bench.finish(&bench.run(runs[0]), RunEvent::Cancelled), RunWritten::Done(_)));
+    assert_eq!(claim(bench), [runs[2]]);
+}
+
+pub fn under_skip_the_place_of_another_schedule_is_waited_for(bench: &mut Bench) {
+    let own = json!({"policy": {"overlap": "skip", "max_concurrent": 1}});
+    let other = bench.due_run(own.clone());
+    let node = bench.join("a");
+    assert_eq!(bench.start_one(node).id, other);
+    let waits = bench.due_run(own);
+    assert_eq!(bench.claimed(node, ALL).swept, 0);
+    end(bench, other);
+    assert_eq!(claim(bench), [waits]);
+}
+
+pub fn a_run_that_goes_on_is_not_skipped_for_another(bench: &mut Bench) {
+    let schedule = bench.add(json!({"policy": {"overlap": "skip", "max_concurrent": 2}}));
+    let runs = bench.plan(schedule, &["08:00:00", "09:00:00"]);
+    let node = bench.join("a");
+    let first = bench.claim(node, 1).remove(0);
+    bench.settle(&first, Decision::Wait { on: WaitFor::Approval, wait_until: at("11:00:00") });
+    // It is planned again when it is let go on, and the other begins before it.
+    assert!(matches!(block_on(bench.store.resume(at("09:30:00"), runs[0])).unwrap(), RunWritten::Done(_)));
+    assert_eq!(claim(bench), [runs[1]]);
+    bench.go("09:30:00");
+    let claimed = bench.claimed(node, ALL);
+    assert_eq!((claimed.runs.len(), claimed.swept), (1, 0));
+}
+
+pub fn under_a_pause_a_run_that_finds_another_at_work_is_skipped_for_the_pause(bench: &mut Bench) {
+    let (node, schedule, runs) = beside_another(bench, "skip");
+    let pause = Pause { kind: PauseKind::Disabled, at: bench.now, source: "ada".to_owned(), reason: None };
+    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(pause));
+    bench.go("09:01:00");
+    assert_eq!(bench.claimed(node, ALL).swept, 1);
+    assert_eq!(bench.outcome(runs[1]), Some(Outcome::Skipped(PauseKind::Disabled.skip_reason())));
 }
 
 pub fn what_follows_another_waits_until_that_has_started(bench: &mut Bench) {

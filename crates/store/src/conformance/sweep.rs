@@ -12,8 +12,8 @@ use crate::change::SWEEP_MAX;
 use crate::{Decision, MOMENT, RunWritten, Sign};
 
 fn skipped(bench: &Bench, run: RunId) -> Option<SkipReason> {
-    match bench.run(run).state {
-        RunState::Finished { outcome: Outcome::Skipped(reason), .. } => Some(reason),
+    match bench.outcome(run) {
+        Some(Outcome::Skipped(reason)) => Some(reason),
         _ => None,
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::RunId;
 use punctual_core::journal::Body;
 use punctual_core::plan::{Held, Lane, Limits};
 use punctual_core::run::{Run, RunState};
+use punctual_core::{RunId, ScheduleId};
 
 use super::{MemoryStore, State};
-use crate::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Wants};
+use crate::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Swept, Wants};
 use crate::error::{Result, StoreError};
 use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, MOMENT, RunWritten, Settlement};
 use crate::roles::Claims;
@@ -30,14 +30,16 @@ impl Claims for MemoryStore {
         let overdue = state.overdue(request);
         let wants = overdue.wants();
         let mut draft = state.draft(&wants, now);
-        let swept = change::sweep(&mut draft, &overdue);
+        let Swept { answers: swept, has_replaced } = change::sweep(&mut draft, &overdue);
         state.save(draft, &wants);
+        let mut claimed = Claimed { swept, has_replaced, next_at: Some(now), ..Claimed::default() };
         if overdue.len() == SWEEP_MAX {
-            return Ok(Claimed { runs: vec![], swept, awaits_planning: false, next_at: Some(now) });
+            return Ok(claimed);
         }
         let taken = state.take_runs(request);
-        let runs = taken.iter().enumerate().map(|(index, id)| state.claimed(*id, &taken[index..])).collect();
-        Ok(Claimed { runs, swept, awaits_planning: false, next_at: state.next_at(request) })
+        claimed.runs = taken.iter().enumerate().map(|(index, id)| state.claimed(*id, &taken[index..])).collect();
+        claimed.next_at = state.next_at(request);
+        Ok(claimed)
     }
 
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
@@ -86,14 +88,24 @@ impl State {
         agent_gone.truncate(SWEEP_MAX - expired.len());
         let agent_gone: Vec<RunId> = agent_gone.into_iter().map(|(_, id)| id).collect();
 
+        let finds_another = |run: &&Run| run.planned_for() <= Some(now) && self.world.overlaps(run);
+        let mut overlapping: Vec<(Timestamp, RunId, ScheduleId)> = planned()
+            .filter(finds_another)
+            .filter_map(|run| Some((run.planned_for()?, run.id, run.schedule?)))
+            .collect();
+        overlapping.sort_unstable();
+        overlapping.truncate(SWEEP_MAX - expired.len() - agent_gone.len());
+        let overlapping: Vec<(RunId, ScheduleId)> =
+            overlapping.into_iter().map(|(_, id, schedule)| (id, schedule)).collect();
+
         let waits_until = |run: &Run| match run.state {
             RunState::Waiting { wait_until, .. } if wait_until <= now => Some((wait_until, run.id)),
             _ => None,
         };
         let mut waited: Vec<(Timestamp, RunId)> = self.world.runs.values().filter_map(waits_until).collect();
         waited.sort_unstable();
-        waited.truncate(SWEEP_MAX - expired.len() - agent_gone.len());
-        Overdue { expired, agent_gone, waited: waited.into_iter().map(|(_, id)| id).collect() }
+        waited.truncate(SWEEP_MAX - expired.len() - agent_gone.len() - overlapping.len());
+        Overdue { expired, agent_gone, overlapping, waited: waited.into_iter().map(|(_, id)| id).collect() }
     }
 
     fn is_agent_gone(&self, agent: &str, now: Timestamp) -> bool {
@@ -202,12 +214,13 @@ impl State {
         let heads = self.open_heads(request);
         let due = heads.values().map(|(due_at, _)| *due_at).filter(|due_at| request.now < *due_at);
         // At its last instant a run may still begin: its time is over a moment later.
-        let planned = self.world.runs.values().filter(|run| run.planned_for().is_some());
-        let expires = planned.filter_map(|run| run.expires_at?.checked_add(MOMENT).ok());
+        let planned = || self.world.runs.values().filter(|run| run.planned_for().is_some());
+        let expires = planned().filter_map(|run| run.expires_at?.checked_add(MOMENT).ok());
         let waits = self.world.runs.values().filter_map(|run| match run.state {
             RunState::Waiting { wait_until, .. } => Some(wait_until),
             _ => None,
         });
-        due.chain(expires).chain(waits).min()
+        let overlapping = planned().filter(|run| self.world.overlaps(run)).filter_map(Run::planned_for);
+        due.chain(expires).chain(overlapping).chain(waits).min()
     }
 }

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use punctual_core::journal::{Entry, World};
 use punctual_core::plan::Lane;
+use punctual_core::run::Run;
 use punctual_core::{NodeId, RunId};
 
 use crate::change::{Draft, Wants};
@@ -82,6 +83,7 @@ impl State {
     /// Reads what a change wants.
     fn draft(&self, wants: &Wants, now: Timestamp) -> Draft {
         let world = &self.world;
+        let is_parked = |run: &Run| run.is_parked && run.planned_for().is_some();
         let is_wanted = |id: RunId| {
             let run = &world.runs[&id];
             let schedule = run.schedule;
@@ -89,9 +91,11 @@ impl State {
                 || schedule.is_some_and(|schedule| {
                     wants.slots.iter().any(|(of, key)| *of == schedule && *key == run.key)
                         || wants.planned_of == Some(schedule) && run.planned_for().is_some()
+                        || wants.at_work_of.contains(&schedule) && (run.is_active() || is_parked(run))
                 })
         };
-        let runs: BTreeMap<RunId, _> = if wants.slots.is_empty() && wants.planned_of.is_none() {
+        let names_runs = wants.slots.is_empty() && wants.planned_of.is_none() && wants.at_work_of.is_empty();
+        let runs: BTreeMap<RunId, _> = if names_runs {
             wants.runs.iter().filter_map(|id| Some((*id, world.runs.get(id)?.clone()))).collect()
         } else {
             world.runs.keys().filter(|id| is_wanted(**id)).map(|id| (*id, world.runs[id].clone())).collect()

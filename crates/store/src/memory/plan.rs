@@ -120,7 +120,7 @@ impl Runs for MemoryStore {
         let mut state = self.state();
         let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
         let wants =
-            Wants { schedules: run.schedule.into_iter().collect(), runs: [run.id].into(), slots, planned_of: None };
+            Wants { schedules: run.schedule.into_iter().collect(), runs: [run.id].into(), slots, ..Wants::default() };
         let mut draft = state.draft(&wants, now);
         let is_new = change::ask(&mut draft, run)?;
         state.note_agents(&draft, now);

@@ -23,10 +23,10 @@ const FIRST: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND ended_at IS N
     ORDER BY ready_at, id LIMIT 1";
 /// Runs that may have to wait now.
 const OPEN: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND state = 'planned' AND is_blocked = 0
-    AND (queues = 1 OR is_parked = 1)";
+    AND (overlap = 'queue' OR is_parked = 1)";
 /// Runs that may go when nothing is at work, whatever their place.
 const PARKED: &str = "SELECT * FROM runs WHERE schedule_id = ?1 AND state = 'planned' AND is_blocked = 1
-    AND queues = 0 AND is_parked = 1";
+    AND overlap <> 'queue' AND is_parked = 1";
 const FOLLOWING: &str = "SELECT * FROM runs WHERE follows = ?1 AND state = 'planned'";
 const ANY_FOLLOWING: &str = "SELECT 1 FROM runs WHERE follows IS NOT NULL AND state = 'planned' LIMIT 1";
 const ONE: &str = "SELECT * FROM runs WHERE id = ?1";
@@ -40,6 +40,7 @@ impl Session {
     pub(super) fn refresh_blocked(&mut self) -> Done<()> {
         for schedule in std::mem::take(&mut self.derived.schedules) {
             self.refresh_schedule(schedule)?;
+            self.refresh_overlap(schedule)?;
         }
         let mut followers = std::mem::take(&mut self.derived.followers);
         let leaders = std::mem::take(&mut self.derived.leaders);
@@ -66,7 +67,7 @@ impl Session {
         let mut asked = self.rows(OPEN, schedule)?;
         asked.extend(self.rows(PARKED, schedule)?);
         let first = self.rows(FIRST, schedule)?;
-        asked.extend(first.iter().filter(|row| row.queues && row.is_blocked).cloned());
+        asked.extend(first.iter().filter(|row| row.queues() && row.is_blocked).cloned());
         if asked.is_empty() {
             return Ok(());
         }

@@ -51,20 +51,22 @@ impl Session {
             return Ok(change::planning_first(now));
         }
         let overdue = self.overdue(request)?;
-        let mut swept = 0;
+        let mut claimed = Claimed { next_at: Some(now), ..Claimed::default() };
         if !overdue.is_empty() {
-            swept = self.change(&overdue.wants(), now, |draft| change::sweep(draft, &overdue))?;
+            let swept = self.change(&overdue.wants(), now, |draft| change::sweep(draft, &overdue))?;
+            (claimed.swept, claimed.has_replaced) = (swept.answers, swept.has_replaced);
         }
         if overdue.len() == SWEEP_MAX {
-            return Ok(Claimed { runs: vec![], swept, awaits_planning: false, next_at: Some(now) });
+            return Ok(claimed);
         }
         self.set_limits(&request.limits)?;
         self.mark_due(now)?;
         self.settle_derived(now)?;
         let taken = self.choose(request)?;
-        let runs = self.take(request, taken)?;
+        claimed.runs = self.take(request, taken)?;
         self.settle_derived(now)?;
-        Ok(Claimed { runs, swept, awaits_planning: false, next_at: self.next_at(request)? })
+        claimed.next_at = self.next_at(request)?;
+        Ok(claimed)
     }
 
     /// Writes what was chosen.
@@ -124,7 +126,7 @@ impl Session {
         let wait_until = first("SELECT wait_until FROM runs WHERE state = 'waiting' ORDER BY wait_until LIMIT 1")?;
         // At its last instant a run may still begin: its time is over a moment later.
         let expired_at = expires_at.and_then(|at| at.checked_add(MOMENT).ok());
-        Ok([due_at, expired_at, wait_until].into_iter().flatten().min())
+        Ok([due_at, expired_at, self.next_overlap_at()?, wait_until].into_iter().flatten().min())
     }
 
     /// Reads what a change wants, makes it, and writes what is different.

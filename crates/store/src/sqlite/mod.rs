@@ -21,6 +21,7 @@ mod lock;
 mod migrate;
 mod nodes;
 mod open;
+mod overlap;
 mod plan;
 #[cfg(test)]
 mod query_plans;

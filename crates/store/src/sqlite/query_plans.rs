@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::blocked;
 use super::migrate::{MIGRATIONS, migrate};
+use super::{blocked, overlap};
 
 /// What may be walked along: what a statement has found itself, and tables of which a server has few rows.
 const SMALL: &[&str] = &["SCAN found", "SCAN head", "SCAN zones", "SCAN CONSTANT ROW"];
@@ -39,7 +39,7 @@ fn no_statement_walks_along_a_table() {
         }
     }
     assert!(20 < count);
-    blocked::STATEMENTS.iter().for_each(|sql| check(&connection, sql));
+    blocked::STATEMENTS.iter().chain(overlap::STATEMENTS).for_each(|sql| check(&connection, sql));
     for sql in [
         "SELECT * FROM runs WHERE schedule_id = ?1 AND slot_key = ?2",
         "SELECT * FROM runs WHERE schedule_id = ?1 AND state = 'planned' AND ended_at IS NULL",

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use punctual_core::journal::ScheduleRecord;
 use punctual_core::plan::Outage;
 use punctual_core::run::{Outcome, Run, RunState, Tally, Terms};
-use punctual_core::schedule::{Cursor, Overlap, Schedule};
+use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::{NodeId, RunId, ScheduleId};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -35,7 +35,7 @@ pub(super) struct RunRow {
     pub(super) is_cancelling: bool,
     pub(super) last_end: Option<String>,
     pub(super) lane_id: Option<i64>,
-    pub(super) queues: bool,
+    pub(super) overlap: String,
     pub(super) is_blocked: bool,
 }
 
@@ -112,6 +112,11 @@ impl StateColumns {
 }
 
 impl RunRow {
+    /// Whether it waits behind the others of its schedule.
+    pub(super) fn queues(&self) -> bool {
+        self.overlap == "queue"
+    }
+
     /// Reads a row of `SELECT * FROM runs`.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         let mut column = 0;
@@ -146,7 +151,7 @@ impl RunRow {
             is_cancelling: next(row, &mut column)?,
             last_end: next(row, &mut column)?,
             lane_id: next(row, &mut column)?,
-            queues: next(row, &mut column)?,
+            overlap: next(row, &mut column)?,
             is_blocked: next(row, &mut column)?,
         })
     }
@@ -171,11 +176,6 @@ impl RunRow {
             last_end: self.last_end.as_deref().map(|text| from_json(text, "the end of an attempt")).transpose()?,
         })
     }
-}
-
-/// Whether a run waits behind the others of its schedule.
-pub(super) fn queues(run: &Run) -> bool {
-    run.terms.overlap == Overlap::Queue
 }
 
 /// The next column of a row.

@@ -72,7 +72,7 @@ impl Session {
     fn ask(&mut self, now: Timestamp, run: Run) -> Done<bool> {
         let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
         let schedules = run.schedule.into_iter().collect();
-        let wants = Wants { schedules, runs: [run.id].into(), slots, planned_of: None };
+        let wants = Wants { schedules, runs: [run.id].into(), slots, ..Wants::default() };
         let mut draft = self.draft(&wants, now)?;
         let before = draft.world.clone();
         let is_new = change::ask(&mut draft, run)?;

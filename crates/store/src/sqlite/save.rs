@@ -6,6 +6,7 @@ use std::sync::Arc;
 use punctual_core::journal::{ScheduleRecord, World, checksum};
 use punctual_core::plan::Lane;
 use punctual_core::run::{Run, RunState, Terms};
+use punctual_core::schedule::Overlap;
 use punctual_core::{RunId, ScheduleId};
 use rusqlite::{OptionalExtension, params};
 
@@ -13,7 +14,7 @@ use super::fault::Done;
 use super::gates::Shared;
 use super::rows::{self, StateColumns};
 use super::session::Session;
-use super::values::{At, Id, signed, to_json};
+use super::values::{At, Id, signed, to_json, to_word};
 use crate::change::Draft;
 
 impl Session {
@@ -144,7 +145,7 @@ impl Session {
             run.is_cancelling,
             run.last_end.map(|end| to_json(&end)),
             lane,
-            rows::queues(run),
+            to_word(&run.terms.overlap),
             starts_blocked(run),
         ])?;
         Ok(())
@@ -162,7 +163,7 @@ impl Session {
                 At(run.due_at),
                 run.follows.map(|id| Id(id.0)),
                 number,
-                rows::queues(run),
+                to_word(&run.terms.overlap),
             ])?;
         }
         let lane = self.note_change(Some(old), Some(run))?;
@@ -263,7 +264,7 @@ fn plan_of(run: &Run) -> impl PartialEq {
 
 /// A run that may have to wait for others is blocked until it has been looked at.
 fn starts_blocked(run: &Run) -> bool {
-    let queues = run.schedule.is_some() && (rows::queues(run) || run.is_parked);
+    let queues = run.schedule.is_some() && (run.terms.overlap == Overlap::Queue || run.is_parked);
     let may_wait = queues || run.follows.is_some();
     may_wait && matches!(run.state, RunState::Planned { .. })
 }

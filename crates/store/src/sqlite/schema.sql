@@ -94,6 +94,12 @@ CREATE TABLE nodes (
     lease INTEGER NOT NULL CHECK (0 < lease),
     agents TEXT NOT NULL CHECK (json_valid(agents))
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE overlapping (
+    schedule_id BLOB PRIMARY KEY CHECK (length(schedule_id) = 16),
+    ready_at INTEGER NOT NULL,
+    run_id BLOB NOT NULL CHECK (length(run_id) = 16)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX overlapping_by_time ON overlapping (ready_at, run_id);
 CREATE TABLE planner (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     node BLOB NOT NULL CHECK (length(node) = 16),
@@ -131,9 +137,10 @@ CREATE TABLE runs (
     is_cancelling INTEGER NOT NULL CHECK (is_cancelling IN (0, 1)),
     -- How its last attempt ended.
     last_end TEXT CHECK (json_valid(last_end)),
-    -- Kept for claiming: the lane of a planned run, whether it queues, whether it has to let others go first.
+    -- Kept for claiming: the lane of a planned run, what it does beside another of its
+    -- schedule, whether it has to let others go first.
     lane_id INTEGER,
-    queues INTEGER NOT NULL CHECK (queues IN (0, 1)),
+    overlap TEXT NOT NULL CHECK (overlap IN ('allow', 'skip', 'queue', 'replace')),
     is_blocked INTEGER NOT NULL CHECK (is_blocked IN (0, 1)),
     CHECK ((ready_at IS NOT NULL) = (state = 'planned')),
     CHECK ((lane_id IS NOT NULL) = (state = 'planned')),
@@ -149,6 +156,8 @@ CREATE TABLE runs (
     CHECK (state <> 'running' OR has_started = 1),
     CHECK (state NOT IN ('claimed', 'running') OR 1 <= attempt)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX runs_answered_at_once ON runs (schedule_id, ready_at, id)
+    WHERE state = 'planned' AND is_parked = 0 AND resumes = 0 AND overlap IN ('skip', 'replace');
 CREATE UNIQUE INDEX runs_by_slot ON runs (schedule_id, slot_key) WHERE schedule_id IS NOT NULL;
 CREATE INDEX runs_by_time ON runs (scheduled_at, id);
 CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
@@ -160,9 +169,9 @@ CREATE INDEX runs_live ON runs (schedule_id, state, ready_at, id)
 CREATE INDEX runs_of_schedule ON runs (schedule_id, scheduled_at, id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX runs_owned ON runs (owner, id) WHERE owner IS NOT NULL;
 CREATE INDEX runs_parked ON runs (schedule_id)
-    WHERE state = 'planned' AND is_blocked = 1 AND queues = 0 AND is_parked = 1;
+    WHERE state = 'planned' AND is_blocked = 1 AND overlap <> 'queue' AND is_parked = 1;
 CREATE INDEX runs_to_block ON runs (schedule_id)
-    WHERE state = 'planned' AND is_blocked = 0 AND (queues = 1 OR is_parked = 1);
+    WHERE state = 'planned' AND is_blocked = 0 AND (overlap = 'queue' OR is_parked = 1);
 CREATE INDEX runs_waiting ON runs (wait_until, id) WHERE state = 'waiting';
 CREATE TABLE schedules (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),

@@ -116,6 +116,10 @@ impl Session {
             let sql = "SELECT * FROM runs WHERE schedule_id = ?1 AND state = 'planned' AND ended_at IS NULL";
             self.add_runs(&mut piece, sql, [Id(schedule.0)])?;
         }
+        for schedule in &wants.at_work_of {
+            let sql = include_str!("sql/at_work_of.sql");
+            self.add_runs(&mut piece, sql, [Id(schedule.0)])?;
+        }
         let mut ids = wants.schedules.clone();
         ids.extend(piece.runs.values().filter_map(|run| run.schedule));
         for id in ids {

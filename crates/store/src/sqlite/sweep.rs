@@ -24,11 +24,13 @@ impl Session {
         let left = SWEEP_MAX - expired.len();
         let agent_gone = self.agent_gone(now, left)?;
         let left = left - agent_gone.len();
+        let overlapping = self.overlapping(now, left)?;
+        let left = left - overlapping.len();
         let sql = "SELECT id FROM runs WHERE state = 'waiting' AND wait_until <= ?1 ORDER BY wait_until, id LIMIT ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
         let waited = statement.query_map(params![At(now), rows_max(left)], |row| Ok(RunId(row.get::<_, Id>(0)?.0)))?;
         let waited = waited.collect::<rusqlite::Result<_>>()?;
-        Ok(Overdue { expired, agent_gone, waited })
+        Ok(Overdue { expired, agent_gone, overlapping, waited })
     }
 
     fn expired(&mut self, request: &ClaimRequest) -> Done<Vec<(RunId, bool)>> {

@@ -23,9 +23,9 @@ use super::lanes::read_lane;
 use super::lock::noted_beside;
 use super::open::{connect_to_read, lost};
 use super::readers::{in_one_state, read_error};
-use super::rows::{RunRow, TermsRead, queues, read_schedules};
+use super::rows::{RunRow, TermsRead, read_schedules};
 use super::session::read_head;
-use super::values::{At, Id, count};
+use super::values::{At, Id, count, to_word};
 use crate::compare::{differences, told};
 use crate::error::{Result, StoreError};
 use crate::requests::Head;
@@ -82,6 +82,7 @@ fn look(connection: &Connection, noted: Option<Head>, found: &mut Vec<String>) -
     check_terms(connection, &kept, found)?;
     check_runs(connection, &rows, &kept, found)?;
     check_lanes(connection, &rows, &kept, found)?;
+    check_overlapping(connection, &rows, found)?;
     check_held(connection, &rows, found)
 }
 
@@ -145,7 +146,7 @@ fn is_indexed_as(body: &Body, row: &Row<'_>) -> Done<bool> {
 struct Kept {
     terms_id: i64,
     lane_id: Option<i64>,
-    queues: bool,
+    overlap: String,
     is_blocked: bool,
 }
 
@@ -160,8 +161,8 @@ fn read_world(connection: &Connection) -> Done<(World, BTreeMap<RunId, Kept>)> {
     let mut statement = connection.prepare("SELECT * FROM runs")?;
     for row in statement.query_map([], RunRow::read)? {
         let row = row?;
-        let RunRow { terms_id, lane_id, queues, is_blocked, .. } = row;
-        kept.insert(row.id, Kept { terms_id, lane_id, queues, is_blocked });
+        let RunRow { terms_id, lane_id, is_blocked, .. } = row;
+        kept.insert(row.id, Kept { terms_id, lane_id, overlap: row.overlap.clone(), is_blocked });
         let terms = terms.get(connection, terms_id)?;
         let run = row.into_run(terms)?;
         world.runs.insert(run.id, run);
@@ -199,8 +200,8 @@ fn check_runs(
         if lane != expected.as_ref() {
             found.push(format!("run {id} is in another lane than its own"));
         }
-        if kept.queues != queues(run) {
-            found.push(format!("run {id} does not queue as its terms say"));
+        if kept.overlap != to_word(&run.terms.overlap) {
+            found.push(format!("run {id} does not meet others of its schedule as its terms say"));
         }
         let is_blocked = run.planned_for().is_some() && schedules.around(world, run).is_blocked(run);
         if kept.is_blocked != is_blocked {
@@ -243,6 +244,28 @@ impl Representatives {
         around.runs = shown.into_iter().flatten().filter_map(|id| Some((id, world.runs.get(&id)?.clone()))).collect();
         around
     }
+}
+
+/// Checks which run of each schedule is the first that will find another at work.
+fn check_overlapping(connection: &Connection, world: &World, found: &mut Vec<String>) -> Done<()> {
+    let schedules = Representatives::of(world);
+    let mut expected: BTreeMap<ScheduleId, (jiff::Timestamp, RunId)> = BTreeMap::new();
+    let is_asked = |run: &&Run| run.terms.overlap.answers_at_once() && run.planned_for().is_some();
+    for run in world.runs.values().filter(is_asked).filter(|run| schedules.around(world, run).overlaps(run)) {
+        let (Some(schedule), Some(ready_at)) = (run.schedule, run.planned_for()) else { continue };
+        let first = expected.entry(schedule).or_insert((ready_at, run.id));
+        *first = (*first).min((ready_at, run.id));
+    }
+    let mut statement = connection.prepare("SELECT schedule_id, ready_at, run_id FROM overlapping")?;
+    let rows = statement.query_map([], |row| {
+        let (schedule, run) = (ScheduleId(row.get::<_, Id>(0)?.0), RunId(row.get::<_, Id>(2)?.0));
+        Ok((schedule, (row.get::<_, At>(1)?.0, run)))
+    })?;
+    let kept: BTreeMap<ScheduleId, (jiff::Timestamp, RunId)> = rows.collect::<rusqlite::Result<_>>()?;
+    if kept != expected {
+        found.push("the runs that find another at work are not kept as they are".to_owned());
+    }
+    Ok(())
 }
 
 struct LaneRow {

@@ -250,6 +250,7 @@ impl Generator {
                 RunEvent::Started,
                 RunEvent::CancelAsked,
                 RunEvent::Kept,
+                RunEvent::Parked,
                 RunEvent::Skipped(SkipReason::Quota),
                 RunEvent::Resumed { at },
                 RunEvent::OwnerLost { at },

@@ -46,6 +46,9 @@ impl Checks {
             let lease = self.leases.get(&node_id(*node));
             ensure(lease.is_some_and(|lease| time(step.now) <= *lease), || "who claims has no lease".to_owned())?;
             self.check_claim(&ids, time(step.now), agents, &limits(caps))?;
+            ensure(claimed.awaits_planning || !self.has_left_overlap(&ids, time(step.now)), || {
+                "a run that is due finds another at work, and was not answered".to_owned()
+            })?;
         }
         for run in state.world.runs.values() {
             let is_known = run.owner().is_none_or(|owner| state.nodes.contains_key(&owner));
@@ -165,6 +168,8 @@ impl Checks {
     fn check_claim(&self, claimed: &[RunId], now: Timestamp, agents: &[&str], limits: &Limits) -> Checked {
         // A sweep comes first: what it has answered is not claimed, and holds no place.
         let mut runs: BTreeMap<RunId, Run> = self.before.runs.clone();
+        let has_ended = |run: &Run| self.folded.runs.get(&run.id).is_none_or(|now| now.state.is_final());
+        runs.retain(|_, run| run.owner().is_none() || !has_ended(run));
         for id in claimed {
             let run = runs.get(id).ok_or_else(|| format!("run {id} was claimed, and was not there"))?.clone();
             let due_at = run.planned_for().ok_or_else(|| format!("run {id} was claimed while {}", run.state.name()))?;
@@ -178,6 +183,21 @@ impl Checks {
             runs.insert(*id, Run { state: claimed, ..run });
         }
         Ok(())
+    }
+
+    /// Whether a run that skips or replaces is due beside another that was at work before this claim, and still waits.
+    fn has_left_overlap(&self, claimed: &[RunId], now: Timestamp) -> bool {
+        let works = |it: &Run| it.is_active() && !claimed.contains(&it.id);
+        let has_work = |run: &Run| self.folded.runs.values().any(|it| it.schedule == run.schedule && works(it));
+        // What this very claim has let go by answering whom it follows is for the next one.
+        let follows = |run: &Run| run.follows.and_then(|leader| self.before.runs.get(&leader));
+        let may_go = |run: &Run| follows(run).is_none_or(|leader| leader.has_started || leader.state.is_final());
+        self.folded.runs.values().any(|run| {
+            let is_due = matches!(run.state, RunState::Planned { due_at, resumes: false, .. } if due_at <= now);
+            let is_asked = run.schedule.is_some() && !run.is_parked && may_go(run);
+            let answers = matches!(run.terms.overlap, Overlap::Skip | Overlap::Replace);
+            is_due && is_asked && answers && has_work(run)
+        })
     }
 
     /// Whether the sweep of this very claim has taken the expiry from a run.

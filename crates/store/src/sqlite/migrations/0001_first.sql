@@ -113,9 +113,10 @@ CREATE TABLE runs (
     is_cancelling INTEGER NOT NULL CHECK (is_cancelling IN (0, 1)),
     -- How its last attempt ended.
     last_end TEXT CHECK (json_valid(last_end)),
-    -- Kept for claiming: the lane of a planned run, whether it queues, whether it has to let others go first.
+    -- Kept for claiming: the lane of a planned run, what it does beside another of its
+    -- schedule, whether it has to let others go first.
     lane_id INTEGER,
-    queues INTEGER NOT NULL CHECK (queues IN (0, 1)),
+    overlap TEXT NOT NULL CHECK (overlap IN ('allow', 'skip', 'queue', 'replace')),
     is_blocked INTEGER NOT NULL CHECK (is_blocked IN (0, 1)),
     CHECK ((ready_at IS NOT NULL) = (state = 'planned')),
     CHECK ((lane_id IS NOT NULL) = (state = 'planned')),
@@ -145,9 +146,20 @@ CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_following ON runs (follows) WHERE follows IS NOT NULL AND state = 'planned';
 -- Runs that a change of their schedule may block or let go: few, however many wait.
 CREATE INDEX runs_to_block ON runs (schedule_id)
-    WHERE state = 'planned' AND is_blocked = 0 AND (queues = 1 OR is_parked = 1);
+    WHERE state = 'planned' AND is_blocked = 0 AND (overlap = 'queue' OR is_parked = 1);
 CREATE INDEX runs_parked ON runs (schedule_id)
-    WHERE state = 'planned' AND is_blocked = 1 AND queues = 0 AND is_parked = 1;
+    WHERE state = 'planned' AND is_blocked = 1 AND overlap <> 'queue' AND is_parked = 1;
+-- Runs that do not begin beside another of their schedule, and do not wait for it either.
+CREATE INDEX runs_answered_at_once ON runs (schedule_id, ready_at, id)
+    WHERE state = 'planned' AND is_parked = 0 AND resumes = 0 AND overlap IN ('skip', 'replace');
+
+-- Schedules that have a run at work, and the first of their planned runs that will be answered at once when it is due.
+CREATE TABLE overlapping (
+    schedule_id BLOB PRIMARY KEY CHECK (length(schedule_id) = 16),
+    ready_at INTEGER NOT NULL,
+    run_id BLOB NOT NULL CHECK (length(run_id) = 16)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX overlapping_by_time ON overlapping (ready_at, run_id);
 
 -- A limit that lanes share. Every lane stands behind one of its own gates: if that is shut, nobody looks at the lane.
 CREATE TABLE gates (

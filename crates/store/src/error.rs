@@ -45,6 +45,12 @@ pub enum StoreError {
         /// Which one, if it says so.
         holder: String,
     },
+    /// The address of the database cannot be used.
+    #[error("the address of the database cannot be used: {why}")]
+    BadAddress {
+        /// What is wrong with it, or with what it leads to.
+        why: String,
+    },
     /// The file was written by a newer release.
     #[error("the database has schema {found}, this binary knows up to {known}: use the newer binary")]
     NewerSchema {
@@ -52,6 +58,12 @@ pub enum StoreError {
         found: u32,
         /// What this binary knows.
         known: u32,
+    },
+    /// Nodes of an older release are at work on the database that is to be brought to a newer schema.
+    #[error("the schema is to be brought up to date, and nodes of an older release are at work: {names}; stop them first")]
+    OlderNodes {
+        /// What they are called.
+        names: String,
     },
     /// The file is not what it should be. Restore a backup.
     #[error("the database is damaged: {what}; keep a copy of it and restore a backup with `punctual restore`")]
@@ -64,6 +76,14 @@ pub enum StoreError {
     Broken {
         /// What was being done.
         doing: &'static str,
+    },
+    /// The database cannot be reached, or has no time. The same call may work later.
+    #[error("the database does not answer while {doing}")]
+    Unavailable {
+        /// What was being done.
+        doing: &'static str,
+        /// Why.
+        source: BoxError,
     },
     /// An entry that cannot have happened.
     #[error(transparent)]

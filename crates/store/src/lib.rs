@@ -4,14 +4,21 @@
 //! `punctual-core`: a store reads the rows that a change concerns, lets the rules change them ([`change`]), and
 //! writes back what is different. [`memory`] is the model, [`sqlite`] the default.
 
+mod chain;
 pub mod change;
+mod columns;
 pub mod compare;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod fold;
 pub mod memory;
+mod mirror;
+mod places;
+pub mod postgres;
 mod requests;
 mod roles;
+mod writing;
 pub mod sqlite;
 
 pub use error::{Result, StoreError};

@@ -3,6 +3,8 @@
 //! Steps are random, and fixed by a seed. A list that fails is shrunk and printed. By default a sample of some seconds is
 //! played; `PUNCTUAL_DIFFERENTIAL_OPS=1000000` plays so many, and `PUNCTUAL_DIFFERENTIAL_SEED` begins elsewhere.
 
+mod postgres_support;
+
 mod differential {
     pub(crate) mod dice;
     pub(crate) mod game;
@@ -43,4 +45,10 @@ fn an_exclusive_model_keeps_every_invariant_and_the_sample_reaches_everything() 
 fn sqlite_is_like_the_model() {
     let other = || Box::new(SqliteStore::in_memory().expect("a fresh database can be made")) as Box<dyn Store>;
     compare("sqlite", &Table { model: MemoryStore::exclusive, other }, 3_000);
+}
+
+#[test]
+fn postgres_is_like_the_model() {
+    let other = || Box::new(postgres_support::fresh_store()) as Box<dyn Store>;
+    compare("postgres", &Table { model: MemoryStore::new, other }, 3_000);
 }

@@ -4,6 +4,7 @@ use punctual_core::journal::JournalError;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
+use crate::columns::Damage;
 use crate::error::{BoxError, StoreError};
 
 /// What went wrong inside, before it is said what was being done.
@@ -31,6 +32,12 @@ pub(super) enum Severity {
     DiskFull,
     /// What is on the disk is unclear, or wrong: nothing more may be acknowledged.
     Fatal,
+}
+
+impl From<Damage> for Fault {
+    fn from(damage: Damage) -> Fault {
+        Fault::Damaged(damage.0)
+    }
 }
 
 pub(super) type Done<T> = std::result::Result<T, Fault>;

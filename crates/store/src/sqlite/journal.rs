@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::journal::{Body, Checkpoint, Entry, ScheduleRecord, checksum};
+use punctual_core::journal::{Body, Checkpoint, Entry, ScheduleRecord};
 use punctual_core::run::Run;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -11,7 +11,8 @@ use super::fault::{Done, Fault};
 use super::plan::{read_date, rows_max};
 use super::rows::{read_runs, read_schedules};
 use super::session::{Session, read_head};
-use super::values::{At, Id, count, from_json, micros_before, micros_up_to, signed};
+use super::values::{At, Id, count, micros_before, micros_up_to, signed};
+use crate::chain::{Chain, EntryRow};
 use crate::compare::PART_MAX;
 use crate::error::Result;
 use crate::requests::{Head, HistoryFilter, HistoryItem};
@@ -26,8 +27,8 @@ impl Journal for SqliteStore {
         self.read("reading the journal", move |connection| {
             let sql = include_str!("sql/entries.sql");
             let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map(params![seq_of(after), rows_max(limit)], EntryRow::read)?;
-            rows.map(|row| row?.into_entry()).collect()
+            let rows = statement.query_map(params![seq_of(after), rows_max(limit)], read_entry)?;
+            rows.map(|row| Ok(row?.into_entry()?)).collect()
         })
         .await
     }
@@ -60,30 +61,10 @@ impl History for SqliteStore {
     }
 }
 
-/// An entry, as its row has it.
-pub(super) struct EntryRow {
-    pub(super) seq: u64,
-    pub(super) at: Timestamp,
-    pub(super) body: String,
-    pub(super) checksum: u64,
-}
-
-impl EntryRow {
-    /// Reads the columns `seq, at, body, checksum`.
-    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<EntryRow> {
-        let (seq, checksum) = (count(row.get(0)?), row.get::<_, i64>(3)?.cast_unsigned());
-        Ok(EntryRow { seq, at: row.get::<_, At>(1)?.0, body: row.get(2)?, checksum })
-    }
-
-    /// The checksum that it should have behind another.
-    pub(super) fn checksum_behind(&self, before: u64) -> u64 {
-        checksum(before, self.seq, self.at, &self.body)
-    }
-
-    pub(super) fn into_entry(self) -> Done<Entry> {
-        let body = from_json(&self.body, &format!("entry {}", self.seq))?;
-        Ok(Entry { seq: self.seq, at: self.at, body })
-    }
+/// Reads the columns `seq, at, body, checksum`.
+pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<EntryRow> {
+    let (seq, checksum) = (count(row.get(0)?), row.get::<_, i64>(3)?.cast_unsigned());
+    Ok(EntryRow { seq, at: row.get::<_, At>(1)?.0, body: row.get(2)?, checksum })
 }
 
 /// A number of an entry that a caller gives, in a column's own numbers.
@@ -107,7 +88,7 @@ fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryI
     while items.len() < filter.limit
         && let Some(row) = rows.next()?
     {
-        let entry = EntryRow::read(row)?.into_entry()?;
+        let entry = read_entry(row)?.into_entry()?;
         items.extend(HistoryItem::of(&entry, filter));
     }
     Ok(items)
@@ -231,35 +212,7 @@ pub(super) fn check_end(connection: &Connection, entries: u64) -> Done<()> {
         connection.prepare("SELECT seq, at, body, checksum FROM journal WHERE ?1 <= seq ORDER BY seq")?;
     let mut rows = statement.query([signed(from)])?;
     while let Some(row) = rows.next()? {
-        chain.check(&EntryRow::read(row)?).map_err(Fault::damaged)?;
+        chain.check(&read_entry(row)?).map_err(Fault::damaged)?;
     }
     chain.check_head(head).map_err(Fault::damaged)
-}
-
-/// The chain of checksums, as far as it has been followed.
-pub(super) struct Chain {
-    pub(super) seq: u64,
-    pub(super) checksum: u64,
-}
-
-impl Chain {
-    /// Goes on to the next entry, which must be the next.
-    pub(super) fn check(&mut self, entry: &EntryRow) -> Result<(), String> {
-        if entry.seq != self.seq + 1 {
-            return Err(format!("entry {} of the journal follows entry {}", entry.seq, self.seq));
-        }
-        if entry.checksum_behind(self.checksum) != entry.checksum {
-            return Err(format!("entry {} of the journal is not what its checksum says", entry.seq));
-        }
-        (self.seq, self.checksum) = (entry.seq, entry.checksum);
-        Ok(())
-    }
-
-    /// Here the journal must end.
-    pub(super) fn check_head(&self, head: Head) -> Result<(), String> {
-        if self.seq == head.seq && self.checksum == head.checksum {
-            return Ok(());
-        }
-        Err(format!("the journal ends with entry {}, and should end with entry {}", self.seq, head.seq))
-    }
 }

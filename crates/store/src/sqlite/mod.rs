@@ -13,7 +13,6 @@ mod blocked;
 mod claims;
 mod derived;
 mod fault;
-mod fold;
 mod gates;
 mod journal;
 mod lanes;

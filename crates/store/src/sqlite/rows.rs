@@ -6,14 +6,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use punctual_core::journal::ScheduleRecord;
 use punctual_core::plan::Outage;
-use punctual_core::run::{Outcome, Run, RunState, Tally, Terms};
+use punctual_core::run::{Run, Tally, Terms};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::{NodeId, RunId, ScheduleId};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::fault::{Done, Fault};
-use super::values::{At, Id, count, from_json, from_word, to_json, to_word};
+use super::values::{At, Id, count, from_json, from_word, to_json};
+pub(super) use crate::columns::StateColumns;
 
 /// A run, as its row has it. The terms are another table's.
 #[derive(Debug, Clone)]
@@ -37,78 +38,6 @@ pub(super) struct RunRow {
     pub(super) lane_id: Option<i64>,
     pub(super) overlap: String,
     pub(super) is_blocked: bool,
-}
-
-/// A [`RunState`], as columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StateColumns {
-    pub(super) state: String,
-    pub(super) ready_at: Option<Timestamp>,
-    pub(super) resumes: bool,
-    pub(super) owner: Option<NodeId>,
-    pub(super) wait_for: Option<String>,
-    pub(super) wait_until: Option<Timestamp>,
-    pub(super) reason: Option<String>,
-    pub(super) tally: Tally,
-}
-
-impl StateColumns {
-    pub(super) fn of(state: &RunState) -> StateColumns {
-        let mut columns = StateColumns {
-            state: state.name().to_owned(),
-            ready_at: None,
-            resumes: false,
-            owner: None,
-            wait_for: None,
-            wait_until: None,
-            reason: None,
-            tally: state.tally(),
-        };
-        match state {
-            RunState::Planned { due_at, resumes, .. } => {
-                (columns.ready_at, columns.resumes) = (Some(*due_at), *resumes);
-            }
-            RunState::Claimed { owner, resumes, .. } => (columns.owner, columns.resumes) = (Some(*owner), *resumes),
-            RunState::Running { owner, .. } => columns.owner = Some(*owner),
-            RunState::Waiting { on, wait_until, .. } => {
-                (columns.wait_for, columns.wait_until) = (Some(to_word(on)), Some(*wait_until));
-            }
-            RunState::Finished { outcome: Outcome::Failed(code), .. } => columns.reason = Some(to_word(code)),
-            RunState::Finished { outcome: Outcome::Skipped(reason), .. } => columns.reason = Some(to_word(reason)),
-            RunState::Finished { .. } => {}
-        }
-        columns
-    }
-
-    fn to_state(&self) -> Done<RunState> {
-        let StateColumns { resumes, tally, .. } = *self;
-        let reason = || self.reason.as_deref().ok_or_else(|| self.lacks("reason"));
-        let owner = || self.owner.ok_or_else(|| self.lacks("owner"));
-        let outcome = match self.state.as_str() {
-            "planned" => {
-                let due_at = self.ready_at.ok_or_else(|| self.lacks("time"))?;
-                return Ok(RunState::Planned { due_at, resumes, tally });
-            }
-            "claimed" => return Ok(RunState::Claimed { owner: owner()?, resumes, tally }),
-            "running" => return Ok(RunState::Running { owner: owner()?, tally }),
-            "waiting" => {
-                let on = from_word(self.wait_for.as_deref().ok_or_else(|| self.lacks("wait"))?, "a wait")?;
-                let wait_until = self.wait_until.ok_or_else(|| self.lacks("end of its wait"))?;
-                return Ok(RunState::Waiting { on, wait_until, tally });
-            }
-            "succeeded" => Outcome::Succeeded,
-            "failed" => Outcome::Failed(from_word(reason()?, "a failure")?),
-            "unknown" => Outcome::Unknown,
-            "cancelled" => Outcome::Cancelled,
-            "skipped" => Outcome::Skipped(from_word(reason()?, "a skip")?),
-            other => return Err(Fault::damaged(format!("a run has the state {other:?}"))),
-        };
-        Ok(RunState::Finished { outcome, tally })
-    }
-
-    fn lacks(&self, what: &str) -> Fault {
-        Fault::damaged(format!("a run that is {} has no {what}", self.state))
-    }
 }
 
 impl RunRow {

@@ -3,11 +3,9 @@
 use jiff::Timestamp;
 use punctual_core::time::zone::floor_microsecond;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::fault::{Done, Fault};
+pub(super) use crate::columns::{count, from_json, from_word, signed, to_json, to_word};
 
 /// A time, in microseconds. The end of time is the one instant that is no whole microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,35 +63,4 @@ impl FromSql for Id {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Id> {
         Uuid::from_slice(value.as_blob()?).map(Id).map_err(FromSqlError::other)
     }
-}
-
-/// A number without a sign, in a column that has one: the bits are the same.
-pub(super) fn signed(number: u64) -> i64 {
-    number.cast_signed()
-}
-
-/// A count or an epoch. None comes near the end of the numbers.
-pub(super) fn count(number: i64) -> u64 {
-    number.max(0).cast_unsigned()
-}
-
-pub(super) fn to_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("what is stored is plain data")
-}
-
-pub(super) fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Done<T> {
-    serde_json::from_str(text).map_err(|error| Fault::damaged(format!("{what} cannot be read: {error}")))
-}
-
-/// The one word that stands for a value, as JSON has it.
-pub(super) fn to_word(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => unreachable!("a word stands for it in JSON"),
-    }
-}
-
-pub(super) fn from_word<T: DeserializeOwned>(word: &str, what: &str) -> Done<T> {
-    let deserializer = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(word);
-    T::deserialize(deserializer).map_err(|error| Fault::damaged(format!("{what} cannot be read: {error}")))
 }

@@ -16,9 +16,8 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::fault::{Done, Fault, Severity};
-use super::fold::Fold;
 use super::gates::{Kind, Shared, gates_of};
-use super::journal::{Chain, EntryRow, read_days};
+use super::journal::{read_days, read_entry};
 use super::lanes::read_lane;
 use super::lock::noted_beside;
 use super::open::{connect_to_read, lost};
@@ -26,8 +25,10 @@ use super::readers::{in_one_state, read_error};
 use super::rows::{RunRow, TermsRead, read_schedules};
 use super::session::read_head;
 use super::values::{At, Id, count, to_word};
+use crate::chain::Chain;
 use crate::compare::{differences, told};
 use crate::error::{Result, StoreError};
+use crate::fold::Fold;
 use crate::requests::Head;
 
 impl SqliteStore {
@@ -115,7 +116,7 @@ fn fold(connection: &Connection, found: &mut Vec<String>) -> Done<Option<World>>
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([first])?;
     while let Some(row) = rows.next()? {
-        let entry = EntryRow::read(row)?;
+        let entry = read_entry(row)?;
         if let Err(what) = chain.check(&entry) {
             found.push(what);
             return Ok(None);

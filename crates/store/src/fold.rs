@@ -10,7 +10,7 @@ use punctual_core::run::Run;
 use punctual_core::{RunId, ScheduleId};
 
 /// A world that is being folded.
-pub(super) struct Fold {
+pub(crate) struct Fold {
     world: World,
     runs_of: RunsOf,
     /// Whether the checkpoint at the beginning is still being taken in.
@@ -19,19 +19,19 @@ pub(super) struct Fold {
 
 impl Fold {
     /// A journal that begins with entry `seq`.
-    pub(super) fn beginning_at(seq: u64) -> Fold {
+    pub(crate) fn beginning_at(seq: u64) -> Fold {
         Fold { world: World::beginning_at(seq), runs_of: HashMap::new(), rebuilds: 1 < seq }
     }
 
     /// Takes in the next entry.
-    pub(super) fn apply(&mut self, entry: &Entry) -> Result<(), JournalError> {
+    pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), JournalError> {
         match self.concerned(&entry.body).filter(|_| !self.rebuilds) {
             Some(runs) => self.apply_to(runs, entry),
             None => self.apply_to_all(entry),
         }
     }
 
-    pub(super) fn into_world(self) -> World {
+    pub(crate) fn into_world(self) -> World {
         self.world
     }
 

@@ -1,0 +1,117 @@
+//! Columns: states, ids and JSON as tables have them, in every dialect.
+
+use jiff::Timestamp;
+use punctual_core::NodeId;
+use punctual_core::run::{Outcome, RunState, Tally};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What a row says cannot be read as what it stands for.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Damage(pub(crate) String);
+
+/// A [`RunState`], as columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StateColumns {
+    pub(crate) state: String,
+    pub(crate) ready_at: Option<Timestamp>,
+    pub(crate) resumes: bool,
+    pub(crate) owner: Option<NodeId>,
+    pub(crate) wait_for: Option<String>,
+    pub(crate) wait_until: Option<Timestamp>,
+    pub(crate) reason: Option<String>,
+    pub(crate) tally: Tally,
+}
+
+impl StateColumns {
+    /// The columns of a state.
+    pub(crate) fn of(state: &RunState) -> StateColumns {
+        let mut columns = StateColumns {
+            state: state.name().to_owned(),
+            ready_at: None,
+            resumes: false,
+            owner: None,
+            wait_for: None,
+            wait_until: None,
+            reason: None,
+            tally: state.tally(),
+        };
+        match state {
+            RunState::Planned { due_at, resumes, .. } => {
+                (columns.ready_at, columns.resumes) = (Some(*due_at), *resumes);
+            }
+            RunState::Claimed { owner, resumes, .. } => (columns.owner, columns.resumes) = (Some(*owner), *resumes),
+            RunState::Running { owner, .. } => columns.owner = Some(*owner),
+            RunState::Waiting { on, wait_until, .. } => {
+                (columns.wait_for, columns.wait_until) = (Some(to_word(on)), Some(*wait_until));
+            }
+            RunState::Finished { outcome: Outcome::Failed(code), .. } => columns.reason = Some(to_word(code)),
+            RunState::Finished { outcome: Outcome::Skipped(reason), .. } => columns.reason = Some(to_word(reason)),
+            RunState::Finished { .. } => {}
+        }
+        columns
+    }
+
+    /// The state that the columns say.
+    pub(crate) fn to_state(&self) -> Result<RunState, Damage> {
+        let StateColumns { resumes, tally, .. } = *self;
+        let reason = || self.reason.as_deref().ok_or_else(|| self.lacks("reason"));
+        let owner = || self.owner.ok_or_else(|| self.lacks("owner"));
+        let outcome = match self.state.as_str() {
+            "planned" => {
+                let due_at = self.ready_at.ok_or_else(|| self.lacks("time"))?;
+                return Ok(RunState::Planned { due_at, resumes, tally });
+            }
+            "claimed" => return Ok(RunState::Claimed { owner: owner()?, resumes, tally }),
+            "running" => return Ok(RunState::Running { owner: owner()?, tally }),
+            "waiting" => {
+                let on = from_word(self.wait_for.as_deref().ok_or_else(|| self.lacks("wait"))?, "a wait")?;
+                let wait_until = self.wait_until.ok_or_else(|| self.lacks("end of its wait"))?;
+                return Ok(RunState::Waiting { on, wait_until, tally });
+            }
+            "succeeded" => Outcome::Succeeded,
+            "failed" => Outcome::Failed(from_word(reason()?, "a failure")?),
+            "unknown" => Outcome::Unknown,
+            "cancelled" => Outcome::Cancelled,
+            "skipped" => Outcome::Skipped(from_word(reason()?, "a skip")?),
+            other => return Err(Damage(format!("a run has the state {other:?}"))),
+        };
+        Ok(RunState::Finished { outcome, tally })
+    }
+
+    fn lacks(&self, what: &str) -> Damage {
+        Damage(format!("a run that is {} has no {what}", self.state))
+    }
+}
+
+/// A number without a sign, in a column that has one: the bits are the same.
+pub(crate) fn signed(number: u64) -> i64 {
+    number.cast_signed()
+}
+
+/// A count or an epoch. None comes near the end of the numbers.
+pub(crate) fn count(number: i64) -> u64 {
+    number.max(0).cast_unsigned()
+}
+
+pub(crate) fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what is stored is plain data")
+}
+
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Damage> {
+    serde_json::from_str(text).map_err(|error| Damage(format!("{what} cannot be read: {error}")))
+}
+
+/// The one word that stands for a value, as JSON has it.
+pub(crate) fn to_word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => unreachable!("a word stands for it in JSON"),
+    }
+}
+
+pub(crate) fn from_word<T: DeserializeOwned>(word: &str, what: &str) -> Result<T, Damage> {
+    let deserializer = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(word);
+    T::deserialize(deserializer).map_err(|error| Damage(format!("{what} cannot be read: {error}")))
+}

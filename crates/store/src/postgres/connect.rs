@@ -1,0 +1,116 @@
+//! Connecting: the address, encryption, and connections that are used again.
+//!
+//! Nothing here or elsewhere leaves anything in a session: no prepared statements, no settings, no locks that outlive a
+//! transaction. So any connection will do for the next one, also behind a pooler that changes them between transactions.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Config};
+
+use super::fault::{Done, Fault};
+use super::tls;
+use crate::error::StoreError;
+
+/// How long it may take to be connected, or to get a connection that others use.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// The most connections that reading and writing have in use at once.
+const CONNECTIONS_MAX: usize = 8;
+
+/// Connections to one database.
+#[derive(Clone)]
+pub(super) struct Connections {
+    pool: Pool,
+}
+
+/// An address that has been understood.
+#[derive(Clone)]
+pub(super) struct Address {
+    config: Config,
+    tls: tls::Choice,
+}
+
+impl Address {
+    /// Understands `postgres://user:password@host:port/database?sslmode=…`.
+    pub(super) fn parse(text: &str) -> Result<Address, StoreError> {
+        let (text, tls) = tls::Choice::taken_from(text)?;
+        let bad = |why: String| StoreError::BadAddress { why };
+        let mut config: Config = text.parse().map_err(|error: tokio_postgres::Error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            bad(cause.unwrap_or_else(|| error.to_string()))
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(bad("it names no host: postgres://user@host:5432/database".to_owned()));
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("punctual");
+        }
+        config.connect_timeout(CONNECT_MAX);
+        config.keepalives_idle(Duration::from_secs(10)).keepalives_interval(Duration::from_secs(5));
+        config.tcp_user_timeout(Duration::from_secs(15));
+        let is_near = config.get_hosts().iter().all(is_near);
+        let tls = tls.unless_near(is_near);
+        config.ssl_mode(if tls == tls::Choice::Off { SslMode::Disable } else { SslMode::Require });
+        Ok(Address { config, tls })
+    }
+
+    /// Connections to it, at most so many at once. They live on the runtime that asks for them.
+    pub(super) fn connections(&self, max: usize) -> Result<Connections, StoreError> {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match self.tls.connector()? {
+            None => Manager::from_config(self.config.clone(), tokio_postgres::NoTls, recycling),
+            Some(tls) => Manager::from_config(self.config.clone(), tls, recycling),
+        };
+        let pool = Pool::builder(manager)
+            .max_size(max)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(CONNECT_MAX))
+            .create_timeout(Some(CONNECT_MAX))
+            .recycle_timeout(Some(CONNECT_MAX))
+            .build()
+            .map_err(|error| StoreError::BadAddress { why: error.to_string() })?;
+        Ok(Connections { pool })
+    }
+
+    /// Connections for reading and writing.
+    pub(super) fn usual_connections(&self) -> Result<Connections, StoreError> {
+        self.connections(CONNECTIONS_MAX)
+    }
+}
+
+fn is_near(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            let is_loopback = name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+            is_loopback || name == "localhost"
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+impl Connections {
+    /// Reads in one state of the database.
+    pub(super) async fn in_one_state<T>(&self, work: impl AsyncFnOnce(&Client) -> Done<T>) -> Done<T> {
+        let connection = self.get().await?;
+        let read = async {
+            connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            let read = work(&connection).await?;
+            connection.batch_execute("COMMIT").await?;
+            Ok(read)
+        };
+        let read = read.await;
+        if read.is_err() {
+            // What comes back in the middle of a transaction is not used again.
+            drop(Object::take(connection));
+        }
+        read
+    }
+
+    /// A connection, for one statement or one transaction.
+    pub(super) async fn get(&self) -> Done<Object> {
+        self.pool.get().await.map_err(Fault::from)
+    }
+}

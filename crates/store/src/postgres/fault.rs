@@ -1,0 +1,101 @@
+//! Faults: what PostgreSQL says, as what a caller can act on.
+
+use punctual_core::journal::JournalError;
+use tokio_postgres::error::SqlState;
+
+use crate::columns::Damage;
+use crate::error::{BoxError, StoreError};
+
+/// What went wrong inside, before it is said what was being done.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{}", in_words(.0))]
+    Sql(#[from] tokio_postgres::Error),
+    #[error("no connection: {0}")]
+    Pool(#[from] deadpool_postgres::PoolError),
+    #[error("no answer within {0} seconds")]
+    Slow(u64),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A row that cannot be read as what it stands for.
+    #[error("{0}")]
+    Damaged(String),
+    /// The rows are not what the mirror says: somebody else has written them.
+    #[error("the rows have changed under this node's hands: {0}")]
+    Differs(String),
+}
+
+pub(super) type Done<T> = std::result::Result<T, Fault>;
+
+impl From<Damage> for Fault {
+    fn from(damage: Damage) -> Fault {
+        Fault::Damaged(damage.0)
+    }
+}
+
+impl Fault {
+    /// Whether the same again may work, soon: nobody is to blame but the moment.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Fault::Sql(error) => error.code().map_or_else(|| is_lost(error), is_passing),
+            Fault::Pool(_) | Fault::Slow(_) | Fault::Differs(_) => true,
+            Fault::Store(_) | Fault::Journal(_) | Fault::Damaged(_) => false,
+        }
+    }
+
+    /// Whether it is not known what the server made of what it was sent last.
+    pub(super) fn is_unclear(&self) -> bool {
+        match self {
+            Fault::Sql(error) => error.code().is_none_or(|code| code.code().starts_with("57P")),
+            Fault::Slow(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The error for a caller who wanted something done.
+    pub(super) fn while_doing(self, doing: &'static str) -> StoreError {
+        let is_passing = self.is_passing();
+        match self {
+            Fault::Store(error) => error,
+            Fault::Journal(error) => StoreError::Journal(error),
+            Fault::Damaged(what) => StoreError::Damaged { what },
+            Fault::Sql(error) if error.code() == Some(&SqlState::DISK_FULL) => StoreError::DiskFull,
+            fault if is_passing => StoreError::Unavailable { doing, source: Box::new(fault) },
+            fault => StoreError::Database { doing, source: Box::new(fault) },
+        }
+    }
+}
+
+/// Whether the connection is gone, or never was.
+fn is_lost(error: &tokio_postgres::Error) -> bool {
+    use std::error::Error;
+    error.is_closed() || error.source().is_none_or(|source| source.is::<std::io::Error>())
+}
+
+/// Codes that a moment explains.
+fn is_passing(code: &SqlState) -> bool {
+    // Connections that fail, rollbacks, a server short of something, an operator at work, a standby.
+    let class = &code.code()[..2];
+    matches!(class, "08" | "40" | "53" | "57") && *code != SqlState::DISK_FULL
+        || matches!(
+            *code,
+            SqlState::LOCK_NOT_AVAILABLE
+                | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+                | SqlState::READ_ONLY_SQL_TRANSACTION
+                | SqlState::IN_FAILED_SQL_TRANSACTION
+                | SqlState::DIVISION_BY_ZERO
+        )
+}
+
+/// What the server said, or what the connection came to.
+fn in_words(error: &tokio_postgres::Error) -> BoxError {
+    match error.as_db_error() {
+        Some(said) => format!("{} ({})", said.message(), said.code().code()).into(),
+        None => {
+            let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+            format!("{error}{cause}").into()
+        }
+    }
+}

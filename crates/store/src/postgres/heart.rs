@@ -1,0 +1,88 @@
+//! The heart: leases are renewed on a thread and a connection of their own, whatever else is going on.
+
+use punctual_core::NodeId;
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::types::{ToSql, Type};
+
+use super::connect::{Address, Connections};
+use super::fault::{Done, Fault};
+use super::open::Reply;
+use super::rows::{NODE_COLUMNS, read_node};
+use super::values::At;
+use crate::columns::to_json;
+use crate::error::{Result, StoreError};
+use crate::requests::{NodeLease, Sign};
+
+const DOING: &str = "renewing a lease";
+
+/// How long a renewal may take before it is given up.
+const RENEWAL_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// What renews leases.
+#[derive(Debug)]
+pub(super) struct Heart {
+    beats: mpsc::UnboundedSender<(Sign, Reply<Vec<NodeLease>>)>,
+}
+
+impl Heart {
+    pub(super) fn start(address: &Address) -> std::io::Result<Heart> {
+        let address = address.clone();
+        let (beats, mut queue) = mpsc::unbounded_channel::<(Sign, Reply<Vec<NodeLease>>)>();
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let work = async move {
+            let Ok(connections) = address.connections(1) else { return };
+            while let Some((sign, reply)) = queue.recv().await {
+                let renewed = match tokio::time::timeout(RENEWAL_MAX, renew(&connections, &sign)).await {
+                    Ok(renewed) => renewed,
+                    Err(_) => Err(Fault::Slow(RENEWAL_MAX.as_secs())),
+                };
+                drop(reply.send(renewed.map_err(|fault| fault.while_doing(DOING))));
+            }
+        };
+        std::thread::Builder::new().name("postgres-heart".to_owned()).spawn(move || runtime.block_on(work))?;
+        Ok(Heart { beats })
+    }
+
+    /// Renews a node's lease. The leases of the others, by node.
+    pub(super) async fn beat(&self, sign: &Sign) -> Result<Vec<NodeLease>> {
+        let gone = || StoreError::Unavailable { doing: DOING, source: "the store has stopped".into() };
+        let (reply, answer) = oneshot::channel();
+        self.beats.send((sign.clone(), reply)).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+async fn renew(connections: &Connections, sign: &Sign) -> Done<Vec<NodeLease>> {
+    let connection = connections.get().await?;
+    let renewed = send(&connection, sign).await;
+    if renewed.as_ref().is_err_and(Fault::is_passing) {
+        drop(deadpool_postgres::Object::take(connection));
+    }
+    renewed
+}
+
+async fn send(client: &tokio_postgres::Client, sign: &Sign) -> Done<Vec<NodeLease>> {
+    let NodeId(node) = sign.node;
+    let until = At(sign.now + sign.lease.duration());
+    let (lease, agents) = (sign.lease.milliseconds(), to_json(&sign.agents));
+    let names: Vec<&String> = sign.agents.iter().collect();
+    let params: [(&(dyn ToSql + Sync), Type); 6] = [
+        (&node, Type::UUID),
+        (&until, Type::TIMESTAMPTZ),
+        (&lease, Type::INT8),
+        (&agents, Type::TEXT),
+        (&names, Type::TEXT_ARRAY),
+        (&At(sign.now), Type::TIMESTAMPTZ),
+    ];
+    let others = format!("SELECT {NODE_COLUMNS} FROM nodes WHERE id <> $1 ORDER BY id");
+    let own: [(&(dyn ToSql + Sync), Type); 1] = [(&node, Type::UUID)];
+    let (renewed, others) = tokio::try_join!(biased; 
+        client.query_typed(include_str!("sql/renew.sql"), &params),
+        client.query_typed(&others, &own),
+    )?;
+    if renewed.is_empty() {
+        return Err(StoreError::LeaseEnded.into());
+    }
+    others.iter().map(|row| Ok(read_node(row)?.lease())).collect()
+}

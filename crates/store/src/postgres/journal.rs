@@ -1,0 +1,103 @@
+//! The journal and what is read from it.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::journal::Entry;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::PostgresStore;
+use super::load::read_head;
+use super::partitions;
+use super::plan::rows_max;
+use super::rows::read_entry;
+use super::verify::verify;
+use crate::error::Result;
+use crate::requests::{Head, HistoryFilter, HistoryItem};
+use crate::roles::{History, Journal};
+use crate::writing::Needs;
+
+/// How many lines of the journal are read at a time when some of them may not be history.
+const HISTORY_PAGE: usize = 500;
+
+#[async_trait]
+impl Journal for PostgresStore {
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>> {
+        let connections = self.connections.clone();
+        self.read("reading the journal", async move {
+            let params: [(&(dyn ToSql + Sync), Type); 2] =
+                [(&seq_of(after), Type::INT8), (&rows_max(limit), Type::INT8)];
+            let sql = include_str!("sql/entries.sql");
+            let rows = connections.get().await?.query_typed(sql, &params).await?;
+            rows.iter().map(|row| Ok(read_entry(row)?.into_entry()?)).collect()
+        })
+        .await
+    }
+
+    async fn head(&self) -> Result<Head> {
+        let connections = self.connections.clone();
+        self.read("reading the end of the journal", async move { read_head(&*connections.get().await?).await }).await
+    }
+
+    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
+        let needs = Needs { old_before: Some(before), ..Needs::default() };
+        self.write("forgetting runs", needs, move |writing| writing.forget_runs(now, before)).await
+    }
+
+    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
+        let needs = Needs { checkpoint_until: Some(before), ..Needs::default() };
+        let pruned = self.write("writing a checkpoint", needs, move |writing| writing.prune(now, before)).await?;
+        let connections = self.connections.clone();
+        self.read("pruning the journal", async move { partitions::drop_old(&*connections.get().await?).await }).await?;
+        Ok(pruned)
+    }
+
+    async fn verify(&self) -> Result<Vec<String>> {
+        let connections = self.connections.clone();
+        self.read("verifying the database", async move { connections.in_one_state(verify).await }).await
+    }
+}
+
+#[async_trait]
+impl History for PostgresStore {
+    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
+        let connections = self.connections.clone();
+        let filter = filter.clone();
+        self.read("reading the history", async move {
+            let connection = connections.get().await?;
+            let mut before = filter.before.map_or(i64::MAX, seq_of);
+            let (run, schedule) = (filter.run.map(|id| id.0), filter.schedule.map(|id| id.0));
+            let mut items = vec![];
+            loop {
+                let page = filter.limit.saturating_sub(items.len()).clamp(1, HISTORY_PAGE);
+                let params: [(&(dyn ToSql + Sync), Type); 4] = [
+                    (&before, Type::INT8),
+                    (&run, Type::UUID),
+                    (&schedule, Type::UUID),
+                    (&rows_max(page), Type::INT8),
+                ];
+                let sql = match (run, schedule) {
+                    (Some(_), _) => include_str!("sql/history_of_run.sql"),
+                    (None, Some(_)) => include_str!("sql/history_of_schedule.sql"),
+                    (None, None) => include_str!("sql/history.sql"),
+                };
+                let rows = connection.query_typed(sql, &params).await?;
+                for row in &rows {
+                    let entry = read_entry(row)?.into_entry()?;
+                    before = seq_of(entry.seq);
+                    items.extend(HistoryItem::of(&entry, &filter));
+                }
+                items.truncate(filter.limit);
+                if filter.limit <= items.len() || rows.len() < page {
+                    return Ok(items);
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// A number of an entry that a caller gives, in a column's own numbers.
+fn seq_of(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}
+

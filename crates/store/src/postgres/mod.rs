@@ -1,0 +1,104 @@
+//! PostgreSQL: the store that many nodes share.
+//!
+//! Each process has a writer ([`writer`]) with a mirror of schedules and live runs in memory. Whoever writes takes the pen,
+//! reads what others have written since, decides in memory, and writes rows and entries in one more round trip. Leases are
+//! renewed beside that, on a thread and a connection of their own ([`heart`]).
+//!
+//! Callers never hold a connection: what they ask for is done on the store's own threads, and goes on when they stop
+//! waiting for it.
+
+mod claims;
+mod command;
+mod connect;
+mod fault;
+mod heart;
+mod journal;
+mod load;
+mod migrate;
+mod nodes;
+mod open;
+mod ownership;
+mod partitions;
+mod plan;
+mod rows;
+mod runs;
+mod save;
+mod tls;
+mod values;
+mod verify;
+mod writer;
+
+use std::future::Future;
+
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, oneshot};
+
+use self::command::{Asked, Command};
+use self::connect::Connections;
+use self::fault::Done;
+use self::heart::Heart;
+use self::ownership::Ownership;
+use crate::error::{Result, StoreError};
+use crate::writing::{Needs, Writing};
+
+/// A store in a PostgreSQL database.
+///
+/// Times are kept in microseconds; a finer one is refused.
+pub struct PostgresStore {
+    commands: mpsc::UnboundedSender<Box<dyn Command>>,
+    connections: Connections,
+    ownership: Ownership,
+    heart: Heart,
+    /// What is worth a warning about the server.
+    warnings: Vec<String>,
+    /// Dropped last, without waiting: nobody is left who wants to know.
+    runtime: Option<Runtime>,
+}
+
+impl PostgresStore {
+    /// What whoever runs the server should know: settings under which what was acknowledged can be lost.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Has the writer do something, and waits until it is committed. It may be done again if its transaction fails.
+    async fn write<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        needs: Needs,
+        work: impl FnMut(&mut Writing<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let gone = || StoreError::Unavailable { doing, source: "the store has stopped".into() };
+        let (reply, answer) = oneshot::channel();
+        let command = Box::new(Asked { doing, needs, work, result: None, reply });
+        self.commands.send(command).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Reads something on the store's own threads.
+    async fn read<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = Done<T>> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let runtime = self.runtime.as_ref().expect("it is there until the store is dropped");
+        runtime.spawn(async move { drop(reply.send(work.await)) });
+        let gone = |_| StoreError::Unavailable { doing, source: "the store has stopped".into() };
+        answer.await.map_err(gone)?.map_err(|fault| fault.while_doing(doing))
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}

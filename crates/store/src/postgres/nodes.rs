@@ -1,0 +1,89 @@
+//! Nodes, their leases, and the planner's.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::NodeId;
+
+use super::PostgresStore;
+use super::rows::{NODE_COLUMNS, read_node};
+use crate::error::Result;
+use crate::requests::{NodeLease, NodeRecord, PlannerLease, Renewal, Sign};
+use crate::roles::Nodes;
+use crate::writing::Needs;
+
+#[async_trait]
+impl Nodes for PostgresStore {
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
+    async fn join(&self, sign: &Sign) -> Result<Renewal> {
+        let sign = sign.clone();
+        self.write("joining", locking_nodes(), move |writing| writing.join(&sign)).await
+    }
+
+    async fn renew(&self, sign: &Sign) -> Result<Renewal> {
+        let others = self.heart.beat(sign).await?;
+        // What others have called off is in the journal: it is read now, if that does not take long.
+        self.catch_up().await;
+        let owned = self.ownership.of(sign.node);
+        Ok(Renewal {
+            lease_until: sign.now + sign.lease.duration(),
+            cancelling: owned.iter().filter(|(.., is_cancelling)| *is_cancelling).map(|(id, ..)| *id).collect(),
+            owned: owned.iter().map(|(id, epoch, _)| (*id, *epoch)).collect(),
+            others,
+        })
+    }
+
+    async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {
+        self.write("leaving", locking_nodes(), move |writing| {
+            writing.leave(now, node);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
+        let doing = "taking runs from dead nodes";
+        self.write(doing, locking_nodes(), move |writing| Ok(writing.bury(now, &dead))).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>> {
+        let connections = self.connections.clone();
+        self.read("reading the nodes", async move {
+            let sql = format!("SELECT {NODE_COLUMNS} FROM nodes ORDER BY id");
+            let rows = connections.get().await?.query_typed(&sql, &[]).await?;
+            rows.iter().map(read_node).collect()
+        })
+        .await
+    }
+
+    async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
+        let sign = sign.clone();
+        self.write("taking over the planning", Needs::default(), move |writing| writing.take_planner(&sign)).await
+    }
+
+    async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
+        self.write("noting an outage", Needs::default(), move |writing| writing.note_outage(now, node, from)).await
+    }
+}
+
+/// What nodes that come or go need: that none renews its lease in the same moment.
+fn locking_nodes() -> Needs {
+    Needs { locks_nodes: true, ..Needs::default() }
+}
+
+impl PostgresStore {
+    /// Waits until the mirror has what others have written, for a second at most.
+    async fn catch_up(&self) {
+        const WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+        let caught_up = self.write("catching up", Needs::default(), |_| Ok(()));
+        let (done, waited) = tokio::sync::oneshot::channel::<()>();
+        let runtime = self.runtime.as_ref().expect("it is there until the store is dropped");
+        runtime.spawn(async move {
+            tokio::time::sleep(WAIT_MAX).await;
+            drop(done);
+        });
+        futures_util::future::select(Box::pin(caught_up), waited).await;
+    }
+}

@@ -1,0 +1,73 @@
+//! Opening: the first connection, what the server is, and the schema.
+
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::Client;
+
+use super::PostgresStore;
+use super::connect::{Address, Connections};
+use super::fault::Done;
+use super::heart::Heart;
+use super::migrate::{MIGRATIONS, migrate};
+use super::ownership::Ownership;
+use super::tls;
+use super::writer::Writer;
+use crate::error::{Result, StoreError};
+
+/// The oldest server that has what is needed.
+const OLDEST: i32 = 140_000;
+
+impl PostgresStore {
+    /// Opens the database at an address, and brings its schema up to date.
+    pub fn open(address: &str) -> Result<PostgresStore> {
+        const DOING: &str = "opening the database";
+        tls::install_provider();
+        let address = Address::parse(address)?;
+        let failed = |error: std::io::Error| StoreError::Unavailable { doing: DOING, source: error.into() };
+        let runtime =
+            Builder::new_multi_thread().worker_threads(2).thread_name("postgres").enable_all().build().map_err(failed)?;
+        let connections = address.usual_connections()?;
+        let (reply, answer) = std::sync::mpsc::channel();
+        let first = connections.clone();
+        runtime.spawn(async move { drop(reply.send(prepare(&first).await)) });
+        let lost = |_| StoreError::Unavailable { doing: DOING, source: "it ended without an answer".into() };
+        let warnings = answer.recv().map_err(lost)?.map_err(|fault| fault.while_doing(DOING))?;
+        let ownership = Ownership::default();
+        let (commands, queue) = mpsc::unbounded_channel();
+        let writer = Writer { connections: connections.clone(), ownership: ownership.clone(), state: None };
+        runtime.spawn(writer.run(queue));
+        let heart = Heart::start(&address).map_err(failed)?;
+        Ok(PostgresStore { commands, connections, ownership, heart, warnings, runtime: Some(runtime) })
+    }
+}
+
+async fn prepare(connections: &Connections) -> Done<Vec<String>> {
+    let connection = connections.get().await?;
+    let warnings = look_at(&connection).await?;
+    migrate(&connection, MIGRATIONS).await?;
+    Ok(warnings)
+}
+
+/// Looks at what the server is: refuses one that cannot be used, and warns of one that may lose what it has acknowledged.
+async fn look_at(client: &Client) -> Done<Vec<String>> {
+    let sql = "SELECT current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery(),
+        current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')";
+    let row = client.query_typed_one(sql, &[]).await?;
+    let refuse = |why: String| Err(StoreError::BadAddress { why }.into());
+    if row.get::<_, i32>(0) < OLDEST {
+        return refuse(format!("the server is PostgreSQL {}, and 14 is the oldest that will do", row.get::<_, &str>(1)));
+    }
+    if row.get(2) {
+        return refuse("the server is a standby: give the address of the primary".to_owned());
+    }
+    let mut warnings = vec![];
+    for (setting, column) in [("fsync", 3), ("full_page_writes", 4), ("synchronous_commit", 5)] {
+        if row.get::<_, &str>(column) == "off" {
+            warnings.push(format!("{setting} is off: a crash of the database can lose what was acknowledged"));
+        }
+    }
+    Ok(warnings)
+}
+
+/// So that the queue's type is named in one place.
+pub(super) type Reply<T> = oneshot::Sender<Result<T>>;

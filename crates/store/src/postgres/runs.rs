@@ -1,0 +1,73 @@
+//! Runs, as people see and touch them.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::RunId;
+use punctual_core::run::Run;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::PostgresStore;
+use super::rows::{RUN_COLUMNS, read_runs};
+use super::values::At;
+use crate::change::Wants;
+use crate::error::Result;
+use crate::requests::{Cancellation, RunFilter, RunWritten};
+use crate::roles::Runs;
+use crate::writing::{Needs, wants_of_ask};
+
+#[async_trait]
+impl Runs for PostgresStore {
+    async fn run(&self, id: RunId) -> Result<Option<Run>> {
+        let connections = self.connections.clone();
+        self.read("reading a run", async move {
+            let sql = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id WHERE runs.id = $1");
+            let rows = connections.get().await?.query_typed(&sql, &[(&id.0, Type::UUID)]).await?;
+            Ok(read_runs(&rows)?.pop())
+        })
+        .await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
+        let connections = self.connections.clone();
+        let filter = filter.clone();
+        self.read("reading runs", async move {
+            let mut sql = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id WHERE true");
+            let mut params: Vec<(&(dyn ToSql + Sync), Type)> = vec![];
+            let schedule = filter.schedule.map(|id| id.0);
+            let (from, until) = (filter.from.map(At::before), filter.until.map(At::before));
+            let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+            for (condition, value, kind) in [
+                ("schedule_id = ", schedule.as_ref().map(|it| it as &(dyn ToSql + Sync)), Type::UUID),
+                ("scheduled_at > ", from.as_ref().map(|it| it as _), Type::TIMESTAMPTZ),
+                ("scheduled_at <= ", until.as_ref().map(|it| it as _), Type::TIMESTAMPTZ),
+            ] {
+                if let Some(value) = value {
+                    params.push((value, kind));
+                    sql += &format!(" AND {condition}${}", params.len());
+                }
+            }
+            if filter.only_live {
+                sql += " AND ended_at IS NULL";
+            }
+            params.push((&limit, Type::INT8));
+            sql += &format!(" ORDER BY scheduled_at, runs.id LIMIT ${}", params.len());
+            read_runs(&connections.get().await?.query_typed(&sql, &params).await?)
+        })
+        .await
+    }
+
+    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
+        let needs = Needs { wants: wants_of_ask(&run), ..Needs::default() };
+        self.write("adding a run", needs, move |writing| writing.ask(now, run.clone())).await
+    }
+
+    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+        let needs = Needs { wants: Wants::runs([id]), ..Needs::default() };
+        self.write("cancelling a run", needs, move |writing| writing.cancel(now, id)).await
+    }
+
+    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
+        let needs = Needs { wants: Wants::runs([id]), ..Needs::default() };
+        self.write("resuming a run", needs, move |writing| Ok(writing.resume(now, id))).await
+    }
+}

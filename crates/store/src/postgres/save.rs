@@ -1,0 +1,294 @@
+//! Saving: the changes of a transaction as a few statements, each for many rows.
+
+use futures_util::future::{FutureExt, try_join_all};
+use jiff::Timestamp;
+use punctual_core::journal::{ScheduleRecord, checksum};
+use punctual_core::run::{Run, Terms};
+use punctual_core::schedule::{Cursor, Schedule};
+use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+use super::fault::Done;
+use super::values::At;
+use crate::columns::{StateColumns, signed, to_json};
+use crate::writing::{Changes, Row};
+
+type Param = (Box<dyn ToSql + Sync + Send>, Type);
+
+/// A statement with what it is about.
+pub(super) struct Statement {
+    sql: &'static str,
+    params: Vec<Param>,
+}
+
+impl Statement {
+    fn new(sql: &'static str) -> Statement {
+        Statement { sql, params: vec![] }
+    }
+
+    fn with<T: ToSql + Sync + Send + 'static>(mut self, value: T, kind: Type) -> Statement {
+        self.params.push((Box::new(value), kind));
+        self
+    }
+
+    fn uuids(self, values: impl Iterator<Item = Uuid>) -> Statement {
+        self.with(values.collect::<Vec<_>>(), Type::UUID_ARRAY)
+    }
+
+    fn maybe_uuids(self, values: impl Iterator<Item = Option<Uuid>>) -> Statement {
+        self.with(values.collect::<Vec<_>>(), Type::UUID_ARRAY)
+    }
+
+    fn texts(self, values: impl Iterator<Item = String>) -> Statement {
+        self.with(values.collect::<Vec<_>>(), Type::TEXT_ARRAY)
+    }
+
+    fn maybe_texts(self, values: impl Iterator<Item = Option<String>>) -> Statement {
+        self.with(values.collect::<Vec<_>>(), Type::TEXT_ARRAY)
+    }
+
+    fn times(self, values: impl Iterator<Item = Timestamp>) -> Statement {
+        self.with(values.map(At).collect::<Vec<_>>(), Type::TIMESTAMPTZ_ARRAY)
+    }
+
+    fn maybe_times(self, values: impl Iterator<Item = Option<Timestamp>>) -> Statement {
+        self.with(values.map(|at| at.map(At)).collect::<Vec<_>>(), Type::TIMESTAMPTZ_ARRAY)
+    }
+
+    fn numbers(self, values: impl Iterator<Item = i64>) -> Statement {
+        self.with(values.collect::<Vec<_>>(), Type::INT8_ARRAY)
+    }
+
+    fn flags(self, values: impl Iterator<Item = bool>) -> Statement {
+        self.with(values.collect::<Vec<_>>(), Type::BOOL_ARRAY)
+    }
+
+    pub(super) async fn run(&self, client: &Client) -> Done<u64> {
+        let params: Vec<(&(dyn ToSql + Sync), Type)> =
+            self.params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect();
+        Ok(client.execute_typed(self.sql, &params).await?)
+    }
+}
+
+/// Everything that a transaction writes, in the order in which it must be.
+pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
+    let mut statements = vec![];
+    let runs = || changes.runs.values();
+    let is_new = |row: &&Row<Run>| row.before.is_none() && row.after.is_some();
+    let is_changed = |row: &&Row<Run>| row.before.is_some() && row.after.is_some();
+    let is_gone = |row: &&Row<Run>| row.before.is_some() && row.after.is_none();
+    // What is withdrawn goes first: its slot may come back in the same transaction.
+    let gone: Vec<Uuid> = runs().filter(is_gone).filter_map(|row| Some(row.before.as_ref()?.id.0)).collect();
+    let gone: Vec<Uuid> = gone.into_iter().chain(changes.forgotten.iter().map(|id| id.0)).collect();
+    if !gone.is_empty() {
+        let count = gone.len() as i64;
+        let sql = include_str!("sql/delete_runs.sql");
+        statements.push(Statement::new(sql).uuids(gone.into_iter()).with(count, Type::INT8));
+    }
+    let has_new_terms = |row: &&Row<Run>| {
+        let terms = |run: &Option<Run>| run.as_ref().map(|run| std::sync::Arc::clone(&run.terms));
+        terms(&row.before) != terms(&row.after)
+    };
+    let with_new_terms: Vec<&Run> = runs().filter(has_new_terms).filter_map(|row| row.after.as_ref()).collect();
+    if !with_new_terms.is_empty() {
+        statements.push(insert_terms(&with_new_terms));
+    }
+    let new: Vec<&Run> = runs().filter(is_new).filter_map(|row| row.after.as_ref()).collect();
+    if !new.is_empty() {
+        statements.push(put_runs(include_str!("sql/insert_runs.sql"), &new));
+    }
+    let changed: Vec<(&Run, &Run)> =
+        runs().filter(is_changed).filter_map(|row| Some((row.before.as_ref()?, row.after.as_ref()?))).collect();
+    if !changed.is_empty() {
+        let after: Vec<&Run> = changed.iter().map(|(_, after)| *after).collect();
+        let before = || changed.iter().map(|(before, _)| *before);
+        let statement = put_runs(include_str!("sql/update_runs.sql"), &after)
+            .texts(before().map(|run| StateColumns::of(&run.state).state))
+            .numbers(before().map(|run| signed(run.epoch())))
+            .with(changed.len() as i64, Type::INT8);
+        statements.push(statement);
+    }
+    put_schedules(&mut statements, changes);
+    put_cluster(&mut statements, changes);
+    if !changes.lines.is_empty() {
+        statements.push(insert_lines(changes, day));
+    }
+    if let Some(first) = changes.first {
+        let sql = "UPDATE pen SET first_seq = $1, checksum_before = $2";
+        statements.push(Statement::new(sql).with(signed(first.seq), Type::INT8).with(signed(first.checksum), Type::INT8));
+    }
+    statements
+}
+
+/// Sends all of them at once, with the commit behind them: a round trip for everything.
+pub(super) async fn send(client: &Client, statements: &[Statement], last: &str) -> Done<()> {
+    let commit = async { Ok(client.batch_execute(last).await?) };
+    let sent = statements.iter().map(|statement| statement.run(client).map(|done| done.map(drop)).boxed());
+    try_join_all(sent.chain([commit.boxed()])).await?;
+    Ok(())
+}
+
+/// The digest that terms are known by.
+pub(super) fn terms_id(terms: &Terms) -> (Uuid, String) {
+    let body = to_json(terms);
+    let half = |seed| checksum(seed, 0, Timestamp::UNIX_EPOCH, &body);
+    (Uuid::from_u64_pair(half(1), half(2)), body)
+}
+
+fn insert_terms(runs: &[&Run]) -> Statement {
+    let mut terms: std::collections::BTreeMap<Uuid, String> = std::collections::BTreeMap::new();
+    let mut seen: std::collections::BTreeSet<*const Terms> = std::collections::BTreeSet::new();
+    for run in runs {
+        if seen.insert(std::sync::Arc::as_ptr(&run.terms)) {
+            terms.extend([terms_id(&run.terms)]);
+        }
+    }
+    let sql = "INSERT INTO terms SELECT * FROM unnest($1::uuid[], $2::text[]) ON CONFLICT DO NOTHING";
+    Statement::new(sql).uuids(terms.keys().copied()).texts(terms.values().cloned())
+}
+
+fn put_runs(sql: &'static str, runs: &[&Run]) -> Statement {
+    let runs = || runs.iter().copied();
+    let states: Vec<StateColumns> = runs().map(|run| StateColumns::of(&run.state)).collect();
+    let states = || states.iter();
+    let mut ids: std::collections::HashMap<*const Terms, Uuid> = std::collections::HashMap::new();
+    let terms: Vec<Uuid> = runs()
+        .map(|run| *ids.entry(std::sync::Arc::as_ptr(&run.terms)).or_insert_with(|| terms_id(&run.terms).0))
+        .collect();
+    Statement::new(sql)
+        .uuids(runs().map(|run| run.id.0))
+        .maybe_uuids(runs().map(|run| run.schedule.map(|id| id.0)))
+        .numbers(runs().map(|run| signed(run.version)))
+        .texts(runs().map(|run| run.key.as_str().to_owned()))
+        .times(runs().map(|run| run.scheduled_at))
+        .times(runs().map(|run| run.due_at))
+        .maybe_times(runs().map(|run| run.expires_at))
+        .maybe_uuids(runs().map(|run| run.follows.map(|id| id.0)))
+        .uuids(terms.into_iter())
+        .texts(states().map(|state| state.state.clone()))
+        .maybe_times(states().map(|state| state.ready_at))
+        .flags(states().map(|state| state.resumes))
+        .maybe_uuids(states().map(|state| state.owner.map(|id| id.0)))
+        .maybe_texts(states().map(|state| state.wait_for.clone()))
+        .maybe_times(states().map(|state| state.wait_until))
+        .maybe_texts(states().map(|state| state.reason.clone()))
+        .numbers(states().map(|state| state.tally.attempt.into()))
+        .numbers(states().map(|state| signed(state.tally.epoch)))
+        .numbers(states().map(|state| state.tally.losses.into()))
+        .maybe_times(runs().map(|run| run.started_at))
+        .maybe_times(runs().map(|run| run.ended_at))
+        .flags(runs().map(|run| run.has_started))
+        .flags(runs().map(|run| run.is_parked))
+        .flags(runs().map(|run| run.is_cancelling))
+        .maybe_texts(runs().map(|run| run.last_end.map(|end| to_json(&end))))
+}
+
+fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
+    let gone: Vec<Uuid> =
+        changes.schedules.iter().filter(|(_, row)| row.after.is_none()).map(|(id, _)| id.0).collect();
+    if !gone.is_empty() {
+        let sql = "DELETE FROM schedules WHERE id = ANY($1)";
+        statements.push(Statement::new(sql).uuids(gone.into_iter()));
+    }
+    let (mut whole, mut moved): (Vec<&ScheduleRecord>, Vec<&ScheduleRecord>) = (vec![], vec![]);
+    for row in changes.schedules.values() {
+        match (&row.before, &row.after) {
+            (Some(before), Some(after)) if is_same_definition(&before.schedule, &after.schedule) => moved.push(after),
+            (_, Some(after)) => whole.push(after),
+            (_, None) => {}
+        }
+    }
+    if !whole.is_empty() {
+        let schedules = || whole.iter().map(|record| &*record.schedule);
+        let statement = put_progress(include_str!("sql/put_schedules.sql"), &whole)
+            .numbers(schedules().map(|schedule| signed(schedule.version)))
+            .texts(schedules().map(|schedule| schedule.zone.clone()))
+            .texts(schedules().map(definition));
+        statements.push(statement);
+    }
+    if !moved.is_empty() {
+        let count = moved.len() as i64;
+        statements.push(put_progress(include_str!("sql/move_schedules.sql"), &moved).with(count, Type::INT8));
+    }
+}
+
+/// What planning and starts change of schedules.
+fn put_progress(sql: &'static str, records: &[&ScheduleRecord]) -> Statement {
+    let records = || records.iter().copied();
+    let outages = || records().map(|record| record.outage);
+    Statement::new(sql)
+        .uuids(records().map(|record| record.schedule.id.0))
+        .times(records().map(|record| record.schedule.cursor.at))
+        .texts(records().map(|record| to_json(&record.schedule.cursor.reached)))
+        .numbers(records().map(|record| signed(record.schedule.runs_started)))
+        .maybe_times(records().map(|record| record.plan_at))
+        .texts(records().map(|record| record.zone_data.clone()))
+        .maybe_times(outages().map(|outage| outage.map(|outage| outage.from)))
+        .maybe_times(outages().map(|outage| outage.map(|outage| outage.until)))
+        .maybe_texts(outages().map(|outage| outage.and_then(|outage| outage.kept).map(|kept| to_json(&kept))))
+}
+
+fn put_cluster(statements: &mut Vec<Statement>, changes: &Changes) {
+    for (id, node) in &changes.nodes {
+        let statement = match node {
+            None => Statement::new("DELETE FROM nodes WHERE id = $1").with(id.0, Type::UUID),
+            Some(node) => Statement::new(include_str!("sql/put_node.sql"))
+                .with(id.0, Type::UUID)
+                .with(node.name.clone(), Type::TEXT)
+                .with(At(node.joined_at), Type::TIMESTAMPTZ)
+                .with(At(node.lease_until), Type::TIMESTAMPTZ)
+                .with(node.lease.milliseconds(), Type::INT8)
+                .with(to_json(&node.agents), Type::TEXT),
+        };
+        statements.push(statement);
+    }
+    if let Some(planner) = changes.planner {
+        let sql = "INSERT INTO planner VALUES (true, $1, $2, $3)
+            ON CONFLICT (one) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until, epoch = excluded.epoch";
+        let statement = Statement::new(sql).with(planner.node.0, Type::UUID);
+        let statement = statement.with(At(planner.until), Type::TIMESTAMPTZ).with(signed(planner.epoch), Type::INT8);
+        statements.push(statement);
+    }
+    for (agents, sql) in [
+        (&changes.agents_named, include_str!("sql/name_agents.sql")),
+        (&changes.agents_seen, include_str!("sql/see_agents.sql")),
+    ] {
+        if !agents.is_empty() {
+            statements.push(Statement::new(sql).texts(agents.keys().cloned()).times(agents.values().copied()));
+        }
+    }
+    if !changes.days.is_empty() {
+        let sql = "INSERT INTO days SELECT * FROM unnest($1::text[], $2::text[])
+            ON CONFLICT (zone) DO UPDATE SET date = excluded.date";
+        let days = &changes.days;
+        statements.push(Statement::new(sql).texts(days.keys().cloned()).texts(days.values().map(ToString::to_string)));
+    }
+}
+
+fn insert_lines(changes: &Changes, day: i32) -> Statement {
+    let lines = || changes.lines.iter();
+    Statement::new(include_str!("sql/insert_lines.sql"))
+        .with(day, Type::INT4)
+        .numbers(lines().map(|line| signed(line.seq)))
+        .times(lines().map(|line| line.at))
+        .texts(lines().map(|line| line.kind.to_owned()))
+        .maybe_uuids(lines().map(|line| line.schedule.map(|id| id.0)))
+        .maybe_uuids(lines().map(|line| line.run.map(|id| id.0)))
+        .texts(lines().map(|line| line.body.clone()))
+        .numbers(lines().map(|line| signed(line.checksum)))
+}
+
+/// The definition of a schedule: what its cursor and its count do not touch.
+fn definition(schedule: &Schedule) -> String {
+    let mut schedule = schedule.clone();
+    schedule.cursor = Cursor::starting(Timestamp::UNIX_EPOCH);
+    schedule.runs_started = 0;
+    to_json(&schedule)
+}
+
+/// Whether two schedules are told apart by nothing but cursor and count.
+fn is_same_definition(a: &Schedule, b: &Schedule) -> bool {
+    let moved = Schedule { cursor: b.cursor.clone(), runs_started: b.runs_started, ..a.clone() };
+    moved == *b
+}

@@ -1,0 +1,64 @@
+//! Values: times as columns have them.
+
+use bytes::{BufMut, BytesMut};
+use jiff::{SignedDuration, Timestamp};
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
+use punctual_core::time::zone::floor_microsecond;
+
+use crate::error::BoxError;
+
+/// The instant that PostgreSQL counts microseconds from.
+const EPOCH: i64 = 946_684_800_000_000;
+
+/// A time, in microseconds. The end of time is the one instant that is no whole microsecond: `infinity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct At(pub(super) Timestamp);
+
+impl At {
+    /// The last whole microsecond up to a time: what is compared with times of the store may be finer than they.
+    pub(super) fn up_to(at: Timestamp) -> At {
+        At(if at == Timestamp::MAX { at } else { floor_microsecond(at) })
+    }
+
+    /// The last whole microsecond before a time.
+    pub(super) fn before(at: Timestamp) -> At {
+        let floor = At::up_to(at).0;
+        let is_whole = floor == at && at != Timestamp::MAX;
+        At(if is_whole { floor.checked_sub(SignedDuration::from_micros(1)).unwrap_or(Timestamp::MIN) } else { floor })
+    }
+}
+
+impl ToSql for At {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
+        if self.0 == Timestamp::MAX {
+            out.put_i64(i64::MAX);
+            return Ok(IsNull::No);
+        }
+        if self.0.subsec_nanosecond() % 1_000 != 0 {
+            return Err(format!("{} is finer than a microsecond", self.0).into());
+        }
+        out.put_i64(self.0.as_microsecond() - EPOCH);
+        Ok(IsNull::No)
+    }
+
+    accepts!(TIMESTAMPTZ);
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for At {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<At, BoxError> {
+        let micros = i64::from_be_bytes(raw.try_into()?);
+        if micros == i64::MAX {
+            return Ok(At(Timestamp::MAX));
+        }
+        Ok(At(Timestamp::from_microsecond(micros.saturating_add(EPOCH))?))
+    }
+
+    accepts!(TIMESTAMPTZ);
+}
+
+/// The day of an instant, counted from 1 January 1970 in UTC.
+pub(super) fn day_of(at: Timestamp) -> i32 {
+    let day = at.as_second().div_euclid(86_400);
+    i32::try_from(day).expect("every instant has a day")
+}

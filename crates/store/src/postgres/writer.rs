@@ -1,0 +1,247 @@
+//! The writer: commands that wait together are one transaction, and one transaction writes at a time.
+//!
+//! Whoever writes holds the pen, a row that all nodes lock first. So the mirror, once it has caught up with the journal, is
+//! what the rows say until the commit; the order of entries is the order of commits; and a transaction is two round trips,
+//! one to take the pen and catch up, one to write. When something is in doubt, the mirror is thrown away and the rows
+//! are read again.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+use tracing::{info, warn};
+
+use super::command::Command;
+use super::connect::Connections;
+use super::fault::{Done, Fault};
+use super::load::{self, Loaded};
+use super::ownership::Ownership;
+use super::partitions;
+use super::rows::{self, ENTRY_COLUMNS, NODE_COLUMNS};
+use super::save;
+use super::values::{At, day_of};
+use crate::columns::{count, signed};
+use crate::mirror::{Followed, Mirror};
+use crate::requests::Head;
+use crate::writing::{Changes, Cluster, Needs, Writing};
+
+/// The most commands in one transaction.
+const BATCH_MAX: usize = 256;
+
+/// How long a batch is tried before its callers are told that it does not work.
+const TRY_FOR: Duration = Duration::from_secs(10);
+
+/// How long one attempt may take.
+const ATTEMPT_MAX: Duration = Duration::from_secs(30);
+
+/// The limits of a transaction: none waits for ever, and none that is left alone keeps the pen.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '30s';
+    SET LOCAL idle_in_transaction_session_timeout = '3s'";
+
+/// A day before every entry.
+const BEFORE_ALL_DAYS: i32 = -1_000_000;
+
+/// Writes for one process.
+pub(super) struct Writer {
+    pub(super) connections: Connections,
+    pub(super) ownership: Ownership,
+    pub(super) state: Option<State>,
+}
+
+/// What is known between two transactions.
+pub(super) struct State {
+    pub(super) mirror: Mirror,
+    pub(super) head: Head,
+    /// The day of the last entry; none before the first.
+    pub(super) day: Option<i32>,
+}
+
+/// What a transaction sent last, so that it can be known again.
+struct Sent {
+    head: Head,
+    has_lines: bool,
+}
+
+impl Writer {
+    /// Carries out commands until nobody can send any more.
+    pub(super) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Box<dyn Command>>) {
+        while let Some(first) = commands.recv().await {
+            let mut batch = vec![first];
+            while batch.len() < BATCH_MAX
+                && let Ok(next) = commands.try_recv()
+            {
+                batch.push(next);
+            }
+            self.carry_out(batch).await;
+        }
+    }
+
+    async fn carry_out(&mut self, mut batch: Vec<Box<dyn Command>>) {
+        let began = Instant::now();
+        let mut sent: Option<Sent> = None;
+        let mut rest = Duration::from_millis(20);
+        loop {
+            let done = match tokio::time::timeout(ATTEMPT_MAX, self.attempt(&mut batch, &mut sent)).await {
+                Ok(done) => done,
+                Err(_) => Err(Fault::Slow(ATTEMPT_MAX.as_secs())),
+            };
+            let Err(fault) = done else {
+                batch.into_iter().for_each(|command| command.answer(Ok(())));
+                return;
+            };
+            self.state = None;
+            let doing = batch[0].doing();
+            if !fault.is_passing() || TRY_FOR <= began.elapsed() {
+                // One that cannot be written must not take the others with it.
+                if 1 < batch.len() && !fault.is_passing() {
+                    for command in batch {
+                        Box::pin(self.carry_out(vec![command])).await;
+                    }
+                    return;
+                }
+                let reason = fault.to_string();
+                let mut fault = Some(fault);
+                for command in batch {
+                    let doing = command.doing();
+                    let again = || Fault::Differs(reason.clone());
+                    command.answer(Err(fault.take().unwrap_or_else(again).while_doing(doing)));
+                }
+                return;
+            }
+            warn!("the database failed while {doing}, it is tried again: {fault}");
+            tokio::time::sleep(with_jitter(rest)).await;
+            rest = (rest * 2).min(Duration::from_secs(2));
+        }
+    }
+
+    /// One transaction. On an error nothing is written, unless it is unclear: then `sent` says what to look for.
+    async fn attempt(&mut self, batch: &mut [Box<dyn Command>], sent: &mut Option<Sent>) -> Done<()> {
+        let connection = self.connections.get().await?;
+        let done = self.transaction(&connection, batch, sent).await;
+        match &done {
+            Ok(()) => {}
+            // What came back in the middle of a transaction is not used again.
+            Err(_) => drop(deadpool_postgres::Object::take(connection)),
+        }
+        done
+    }
+
+    async fn transaction(
+        &mut self,
+        client: &Client,
+        batch: &mut [Box<dyn Command>],
+        sent: &mut Option<Sent>,
+    ) -> Done<()> {
+        if self.state.is_none() {
+            let Loaded { mirror, head, day } = load::load(client).await?;
+            self.ownership.replace(&mirror);
+            self.state = Some(State { mirror, head, day });
+        }
+        let needs = all_needs(batch);
+        let state = self.state.as_mut().expect("it was just read");
+        let (cluster, first) = take_pen(client, state, needs.locks_nodes).await?;
+        if let Some(sent) = sent.take().filter(|sent| sent.has_lines) {
+            if load::has_entry(client, sent.head).await? {
+                info!("the commit whose answer was lost had been written");
+                client.batch_execute("ROLLBACK").await?;
+                self.ownership.follow(&mut state.mirror);
+                return Ok(());
+            }
+        }
+        let found = load::find(client, &state.mirror, &needs, first).await?;
+        let head_before = state.head;
+        let mut writing =
+            Writing { mirror: &mut state.mirror, found, cluster, head: state.head, changes: Changes::default() };
+        batch.iter_mut().for_each(|command| command.work(&mut writing));
+        let Writing { head, changes, .. } = writing;
+        if changes.is_empty() {
+            client.batch_execute("ROLLBACK").await?;
+            self.ownership.follow(&mut state.mirror);
+            return Ok(());
+        }
+        let last_at = changes.lines.last().map(|line| line.at);
+        let day = last_at.map_or(state.day, |at| Some(state.day.map_or(day_of(at), |day| day.max(day_of(at)))));
+        if day != state.day {
+            partitions::add(client, day.expect("an entry has a day"), head_before.seq + 1).await?;
+        }
+        let statements = save::statements(&changes, day.unwrap_or_default());
+        let last = if changes.lines.is_empty() { "COMMIT" } else { "SELECT pg_notify('punctual', current_schema()); COMMIT" };
+        let has_lines = !changes.lines.is_empty();
+        if let Err(fault) = save::send(client, &statements, last).await {
+            *sent = fault.is_unclear().then_some(Sent { head, has_lines });
+            return Err(fault);
+        }
+        (state.head, state.day) = (head, day);
+        self.ownership.follow(&mut state.mirror);
+        Ok(())
+    }
+}
+
+/// Everything that the commands of a batch need.
+fn all_needs(batch: &[Box<dyn Command>]) -> Needs {
+    let mut all = Needs::default();
+    for needs in batch.iter().map(|command| command.needs()) {
+        all.wants.runs.extend(&needs.wants.runs);
+        all.wants.slots.extend(needs.wants.slots.iter().cloned());
+        all.locks_nodes |= needs.locks_nodes;
+        all.old_before = all.old_before.max(needs.old_before);
+        all.checkpoint_until = all.checkpoint_until.max(needs.checkpoint_until);
+    }
+    all
+}
+
+/// Begins a transaction, waits for the pen, and catches up with what others have written. Nodes and leases, and the first
+/// entry that counts.
+async fn take_pen(client: &Client, state: &mut State, locks_nodes: bool) -> Done<(Cluster, Head)> {
+    let pen = "SELECT first_seq, checksum_before, clock_timestamp() FROM pen FOR UPDATE";
+    let entries = format!(
+        "SELECT {ENTRY_COLUMNS}, day - date '1970-01-01' FROM journal
+        WHERE date '1970-01-01' + $1 <= day AND (date '1970-01-01' + $1, $2) <= (day, seq) ORDER BY day, seq"
+    );
+    let nodes = format!("SELECT {NODE_COLUMNS} FROM nodes{}", if locks_nodes { " ORDER BY id FOR UPDATE" } else { "" });
+    let (day, seq) = (state.day.unwrap_or(BEFORE_ALL_DAYS), signed(state.head.seq));
+    let behind = [(&day as &(dyn tokio_postgres::types::ToSql + Sync), Type::INT4), (&seq, Type::INT8)];
+    let (_, pen, entries, nodes, planner, agents) = tokio::try_join!(biased; 
+        client.batch_execute(BEGIN),
+        client.query_typed_one(pen, &[]),
+        client.query_typed(&entries, &behind),
+        client.query_typed(&nodes, &[]),
+        client.query_typed_opt("SELECT node, lease_until, epoch FROM planner", &[]),
+        client.query_typed("SELECT agent, seen_at FROM agents_seen", &[]),
+    )?;
+    let first = Head { seq: count(pen.get(0)), checksum: pen.get::<_, i64>(1).cast_unsigned() };
+    let mut entries = entries.iter();
+    // What was read last has to be there still, and to be the same: if not, the server is another one than it was.
+    if state.day.is_some() {
+        let last = entries.next().map(rows::read_entry).transpose()?;
+        let is_same = last.is_some_and(|last| last.seq == state.head.seq && last.checksum == state.head.checksum);
+        if !is_same {
+            return Err(Fault::Differs(format!("entry {} is not what it was", state.head.seq)));
+        }
+    }
+    for row in entries {
+        let entry = rows::read_entry(row)?;
+        let head = Head { seq: entry.seq, checksum: entry.checksum };
+        let day: i32 = row.get(4);
+        if state.mirror.follow(&entry.into_entry()?)? == Followed::ReadAgain {
+            return Err(Fault::Differs("the store was restored".to_owned()));
+        }
+        (state.head, state.day) = (head, Some(day));
+    }
+    let nodes = nodes.iter().map(rows::read_node).collect::<Done<Vec<_>>>()?;
+    let cluster = Cluster {
+        now: Some(pen.get::<_, At>(2).0),
+        nodes: nodes.into_iter().map(|node| (node.id, node)).collect(),
+        planner: planner.as_ref().map(rows::read_planner).transpose()?,
+        agents_seen: agents.iter().map(|row| (row.get(0), row.get::<_, At>(1).0)).collect(),
+    };
+    Ok((cluster, first))
+}
+
+/// A rest of about so long, different on each node: the clock's last digits will do.
+fn with_jitter(rest: Duration) -> Duration {
+    let nanos = Timestamp::now().subsec_nanosecond().unsigned_abs();
+    rest / 2 + rest.mul_f64(f64::from(nanos % 1_000) / 1_000.0)
+}

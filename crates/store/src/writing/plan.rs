@@ -1,0 +1,70 @@
+//! Plans, and runs as people touch them.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use punctual_core::RunId;
+use punctual_core::journal::Body;
+use punctual_core::run::Run;
+
+use super::Writing;
+use crate::change::{self, Draft, Wants};
+use crate::error::{Result, StoreError};
+use crate::requests::{Cancellation, PlanWrite, RunWritten, Written};
+
+/// What has to be read before a run can be asked for.
+pub(crate) fn wants_of_ask(run: &Run) -> Wants {
+    let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
+    Wants { schedules: run.schedule.into_iter().collect(), runs: [run.id].into(), slots, ..Wants::default() }
+}
+
+impl Writing<'_> {
+    pub(crate) fn plan(&mut self, now: Timestamp, write: PlanWrite) -> Written {
+        let mut draft = self.draft(&write.wants(), now);
+        let before = draft.world.clone();
+        let written = change::plan(&mut draft, write);
+        if written == Written::Done {
+            self.note_agents(&draft, now);
+            self.save(&before, &draft);
+        }
+        written
+    }
+
+    pub(crate) fn begin_day(&mut self, now: Timestamp, zone: &str, date: Date) -> bool {
+        let mut draft = self.draft(&Wants::default(), now);
+        let before = draft.world.clone();
+        let is_first = draft.add(Body::DayStarted { zone: zone.to_owned(), date }).is_ok();
+        if is_first {
+            self.save(&before, &draft);
+        }
+        is_first
+    }
+
+    pub(crate) fn ask(&mut self, now: Timestamp, run: Run) -> Result<bool> {
+        let mut draft = self.draft(&wants_of_ask(&run), now);
+        let before = draft.world.clone();
+        let is_new = change::ask(&mut draft, run)?;
+        self.note_agents(&draft, now);
+        self.save(&before, &draft);
+        Ok(is_new)
+    }
+
+    pub(crate) fn cancel(&mut self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+        let cancelled = self.change(&Wants::runs([id]), now, |draft| change::cancel(draft, id));
+        cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })
+    }
+
+    pub(crate) fn resume(&mut self, now: Timestamp, id: RunId) -> RunWritten {
+        self.change(&Wants::runs([id]), now, |draft| change::resume(draft, id))
+    }
+
+    /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.
+    fn note_agents(&mut self, draft: &Draft, now: Timestamp) {
+        for run in draft.world.runs.values().filter(|run| run.planned_for().is_some()) {
+            let agent = run.terms.work.agent();
+            if !self.cluster.agents_seen.contains_key(agent) {
+                self.cluster.agents_seen.insert(agent.to_owned(), now);
+                self.changes.agents_named.insert(agent.to_owned(), now);
+            }
+        }
+    }
+}

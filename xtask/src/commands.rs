@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::shell::{answers, command, root, run};
+use crate::postgres::{Durability, Server};
+use crate::shell::{answers, command, exit_code, root, run};
 
 /// The seeds whose histories are part of every test, from 0 on: about a minute on two cores.
 pub(crate) const SIM_SEEDS: &str = "250";
@@ -14,17 +15,20 @@ const SIM: [&str; 7] = ["run", "--release", "--locked", "--quiet", "-p", "punctu
 
 /// Everything that must hold before a change lands.
 pub(crate) fn test() -> anyhow::Result<()> {
+    // First, although it is needed late: a machine without PostgreSQL is told so at once.
+    let server = Server::start(Durability::Off)?;
     run(&mut command("cargo", &["fmt", "--all", "--check"]))?;
     run(&mut command("cargo", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
     run(command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     if answers("cargo", &["nextest", "--version"]) {
-        run(&mut command("cargo", &["nextest", "run", "--workspace", "--locked"]))?;
+        server.run(&mut command("cargo", &["nextest", "run", "--workspace", "--locked"]))?;
     } else {
-        // nextest only makes it faster: a machine with nothing but Rust runs the same tests.
-        run(&mut command("cargo", &["test", "--workspace", "--all-targets", "--locked"]))?;
+        // nextest only makes it faster: a machine without it runs the same tests.
+        server.run(&mut command("cargo", &["test", "--workspace", "--all-targets", "--locked"]))?;
     }
-    run(&mut command("cargo", &["test", "--workspace", "--doc", "--locked"]))?;
+    server.run(&mut command("cargo", &["test", "--workspace", "--doc", "--locked"]))?;
+    drop(server);
     run(&mut command("cargo", &[&SIM[..], &["--seeds", SIM_SEEDS]].concat()))?;
     if answers("cargo", &["deny", "--version"]) {
         // Advisories are not part of it: their database has to be cloned, and tests use the registry alone.
@@ -44,7 +48,7 @@ pub(crate) fn oracle() -> anyhow::Result<()> {
 /// Random operations on the stores and the model, more than for every change.
 pub(crate) fn differential(operations: &str) -> anyhow::Result<()> {
     let args = ["test", "--release", "--locked", "-p", "punctual-store", "--test", "differential", "--", "--nocapture"];
-    run(command("cargo", &args).env("PUNCTUAL_DIFFERENTIAL_OPS", operations))
+    Server::start(Durability::Off)?.run(command("cargo", &args).env("PUNCTUAL_DIFFERENTIAL_OPS", operations))
 }
 
 /// Coverage-guided fuzzing of the parsers, over the kept corpus.
@@ -92,12 +96,12 @@ pub(crate) fn fuzz(args: &[&str]) -> anyhow::Result<()> {
 /// Histories from seeds, checked against every invariant. Ends as the simulation does, and prints nothing besides.
 pub(crate) fn sim(args: &[&str]) -> anyhow::Result<ExitCode> {
     let status = command("cargo", &[&SIM, args].concat()).status().context("starting cargo")?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(exit_code(status))
 }
 
 /// The speed tables.
 pub(crate) fn bench() -> anyhow::Result<()> {
-    run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-core"]))?;
-    run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-store", "--bench", "claim"]))
+    let server = Server::start(Durability::Off)?;
+    server.run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-core"]))?;
+    server.run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-store", "--bench", "claim"]))
 }

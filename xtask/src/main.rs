@@ -2,6 +2,7 @@
 
 mod commands;
 mod plant;
+mod postgres;
 mod shell;
 
 use std::process::ExitCode;
@@ -10,13 +11,15 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test      everything that must hold: fmt, clippy, docs, tests, doctests, a sample of the simulation, dependency audit
-            (what CI runs)
+            (what CI runs; with a PostgreSQL server, which differential and bench start, too)
   oracle    the full calendar sweep: every zone, every clock change from 2000 to 2037, against brute force
   differential  a million random operations, or as many as it is told, on the model and every store
   sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json];
             cargo xtask sim --help says more
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
   bench     the speed tables: next slot against other crates, a day plan for 100,000 schedules, claims among a million runs
+  postgres  a throwaway PostgreSQL server, for a command or until Ctrl-C: cargo xtask postgres [--durable] [-- COMMAND ARGS];
+            the command finds it in PUNCTUAL_TEST_POSTGRES, and its programs in PUNCTUAL_TEST_POSTGRES_BIN
   plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|sim]
   help      this text
 ";
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         ["bench"] => done(commands::bench()),
         ["differential"] => done(commands::differential("1000000")),
         ["differential", operations] => done(commands::differential(operations)),
+        ["postgres", rest @ ..] => postgres::postgres(rest),
         ["plant"] => done(plant::plant(None)),
         ["plant", field] => done(plant::plant(Some(field))),
         [] | ["help" | "--help" | "-h"] => {

@@ -1,7 +1,7 @@
 //! Running other programs, loudly.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, bail};
 
@@ -38,4 +38,16 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
 pub(crate) fn answers(program: &str, args: &[&str]) -> bool {
     let quiet = command(program, args).stdout(Stdio::null()).stderr(Stdio::null()).status();
     quiet.is_ok_and(|status| status.success())
+}
+
+/// What a program answers, without the space around it; nothing if it fails or is not there.
+pub(crate) fn said(program: &str, args: &[&str]) -> Option<String> {
+    let output = command(program, args).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Ends as another program did. One that was killed has no code of its own, and failed.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
 }

@@ -1,0 +1,54 @@
+//! Installing PostgreSQL where nobody has to be asked: as root, on a system with `apt-get`, which is what CI mostly is.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::account::is_root;
+use crate::shell::{answers, command, run};
+
+/// What to do where it is not done for you.
+pub(crate) const ADVICE: &str = "\
+Install its server programs, no server needs to run:
+  Debian, Ubuntu   apt-get install postgresql   (done for you when you are root)
+  Fedora           dnf install postgresql-server
+  macOS            brew install postgresql@17
+Anywhere else, put the folder with initdb, postgres and pg_ctl into PATH";
+
+/// Debian reads it when it installs a server.
+const SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
+
+/// Without it, installing the programs would also start a server that nobody asked for.
+const NO_SERVER: &str = "create_main_cluster = false";
+
+/// Whether it can be installed without asking anybody.
+pub(crate) fn is_possible() -> bool {
+    is_root() && answers("apt-get", &["--version"])
+}
+
+/// Installs the programs, and says how. No server is created or started.
+pub(crate) fn install() -> anyhow::Result<()> {
+    println!("\nNo PostgreSQL that is new enough is here: its programs are installed, without a server that runs.");
+    forgo_server(Path::new(SETTINGS)).with_context(|| format!("writing {SETTINGS}"))?;
+    let apt = |args: &[&str]| {
+        // Somebody else may be installing something; and nobody is there to answer questions.
+        let mut apt = command("apt-get", &["--option", "DPkg::Lock::Timeout=120", "--quiet"]);
+        apt.args(args).env("DEBIAN_FRONTEND", "noninteractive").env("UCF_FORCE_CONFFOLD", "1");
+        run(&mut apt)
+    };
+    apt(&["update"])?;
+    apt(&["install", "--yes", "--no-install-recommends", "postgresql"])
+}
+
+fn forgo_server(settings: &Path) -> anyhow::Result<()> {
+    let before = fs::read_to_string(settings).unwrap_or_default();
+    if before.lines().any(|line| line.trim() == NO_SERVER) {
+        return Ok(());
+    }
+    println!("{NO_SERVER:?} is added to {}", settings.display());
+    fs::create_dir_all(settings.parent().context("a file has a folder")?)?;
+    let mut file = OpenOptions::new().create(true).append(true).open(settings)?;
+    Ok(writeln!(file, "# By `cargo xtask`, which needs the programs alone.\n{NO_SERVER}")?)
+}

@@ -51,20 +51,20 @@ pub(crate) struct RestoreArgs {
 }
 
 pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<()> {
-    let store = args.database.read()?;
+    let store = args.database.read_file()?;
     let mut progress = Progress::new("copied");
     store
         .backup(&args.to, |done, total| progress.show(done, total))
-        .with_context(|| format!("copying {} to {}", args.database.path().display(), args.to.display()))?;
+        .with_context(|| format!("copying {} to {}", args.database.database, args.to.display()))?;
     progress.end();
     if args.json {
         return print(&format!("{:#}\n", json!({ "backup": args.to, "bytes": size(&args.to) })));
     }
-    print(&format!("{}: a backup of {}, checked\n", args.to.display(), args.database.path().display()))
+    print(&format!("{}: a backup of {}, checked\n", args.to.display(), args.database.database))
 }
 
 pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
-    let to = args.database.path();
+    let to = args.database.path()?;
     let restore = Restore { from: args.from.clone(), to: to.to_owned(), now: now(), overwrites: args.force };
     let mut progress = Progress::new("restored");
     sqlite::restore(&restore, |done, total| progress.show(done, total))

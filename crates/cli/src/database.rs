@@ -1,25 +1,37 @@
 //! Which database a command is about.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use punctual_store::Store;
+use punctual_store::postgres::PostgresStore;
 use punctual_store::sqlite::SqliteStore;
 
 /// The database, as every command takes it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DatabaseArgs {
-    /// Where everything is kept
-    #[arg(long, value_name = "ADDRESS", default_value = "sqlite:punctual.db", env = "PUNCTUAL_DATABASE")]
+    /// Where everything is kept: sqlite:FILE or postgres://USER:PASSWORD@HOST:PORT/DATABASE
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "sqlite:punctual.db",
+        env = "PUNCTUAL_DATABASE",
+        hide_env_values = true
+    )]
     pub(crate) database: Database,
 }
 
-/// The address of a database.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The address of a database. What it shows has no password in it.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Database {
     /// A file.
     Sqlite(PathBuf),
+    /// A server, by its address.
+    Postgres(String),
 }
 
 impl FromStr for Database {
@@ -28,12 +40,11 @@ impl FromStr for Database {
     fn from_str(text: &str) -> Result<Database, String> {
         let path = match text.split_once(':') {
             Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
-            Some(("postgres" | "postgresql", _)) => {
-                return Err("PostgreSQL comes with a later release; use sqlite:FILE".to_owned());
-            }
+            Some(("postgres" | "postgresql", _)) => return Ok(Database::Postgres(text.to_owned())),
             _ => {
                 return Err(format!(
-                    "{text:?} is not the address of a database; use sqlite:FILE, like sqlite:punctual.db"
+                    "{text:?} is not the address of a database; use sqlite:FILE, like sqlite:punctual.db, or \
+                     postgres://USER@HOST/DATABASE"
                 ));
             }
         };
@@ -44,16 +55,68 @@ impl FromStr for Database {
     }
 }
 
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Database::Sqlite(path) => write!(f, "{}", path.display()),
+            Database::Postgres(address) => f.write_str(&without_secrets(address)),
+        }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Database({self})")
+    }
+}
+
+/// An address without its password and its parameters, one of which may be a password, too.
+fn without_secrets(address: &str) -> String {
+    let address = address.split_once('?').map_or(address, |(front, _)| front);
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let Some((login, place)) = rest.rsplit_once('@') else { return address.to_owned() };
+    let user = login.split_once(':').map_or(login, |(user, _)| user);
+    format!("{scheme}://{user}@{place}")
+}
+
 impl DatabaseArgs {
-    /// The file.
-    pub(crate) fn path(&self) -> &Path {
-        let Database::Sqlite(path) = &self.database;
-        path
+    /// The file, for what only a file can have done to it.
+    pub(crate) fn path(&self) -> anyhow::Result<&Path> {
+        match &self.database {
+            Database::Sqlite(path) => Ok(path),
+            Database::Postgres(_) => {
+                anyhow::bail!("this is for sqlite:FILE only; use pg_dump for a PostgreSQL database")
+            }
+        }
+    }
+
+    /// Opens it to serve it.
+    pub(crate) fn serve(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let opening = || format!("opening {}", self.database);
+        match &self.database {
+            Database::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path).with_context(opening)?)),
+            Database::Postgres(address) => {
+                let store = PostgresStore::open(address).with_context(opening)?;
+                store.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+                Ok(Arc::new(store))
+            }
+        }
     }
 
     /// Opens it to look at, beside a server or without one.
-    pub(crate) fn read(&self) -> anyhow::Result<SqliteStore> {
-        let path = self.path();
+    pub(crate) fn read(&self) -> anyhow::Result<Arc<dyn Store>> {
+        match &self.database {
+            Database::Sqlite(_) => Ok(Arc::new(self.read_file()?)),
+            Database::Postgres(address) => {
+                let store = PostgresStore::open_to_read(address);
+                Ok(Arc::new(store.with_context(|| format!("opening {}", self.database))?))
+            }
+        }
+    }
+
+    /// Opens a file to look at.
+    pub(crate) fn read_file(&self) -> anyhow::Result<SqliteStore> {
+        let path = self.path()?;
         anyhow::ensure!(
             path.exists(),
             "{} does not exist: `punctual up` makes it, or name another with --database",
@@ -74,12 +137,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_scheme_and_a_file() {
+    fn an_address_is_a_scheme_and_a_place() {
         assert_eq!("sqlite:a.db".parse(), Ok(Database::Sqlite("a.db".into())));
         assert_eq!("sqlite:///tmp/a.db".parse(), Ok(Database::Sqlite("/tmp/a.db".into())));
-        for wrong in ["a.db", "sqlite:", "postgres://localhost/a", "mysql://x", ""] {
+        let address = "postgresql://ada@db.example:5433/punctual?sslmode=require";
+        assert_eq!(address.parse(), Ok(Database::Postgres(address.to_owned())));
+        for wrong in ["a.db", "sqlite:", "mysql://x", ""] {
             let refused = wrong.parse::<Database>().unwrap_err();
             assert!(refused.contains("use sqlite:FILE"), "{wrong}: {refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_of_an_address_has_no_password() {
+        for (address, shown) in [
+            ("postgres://ada:s3cret@db.example:5433/punctual", "postgres://ada@db.example:5433/punctual"),
+            ("postgres://ada:p%40ss:word@db/x?password=s3cret&sslmode=require", "postgres://ada@db/x"),
+            ("postgres://db.example/x", "postgres://db.example/x"),
+        ] {
+            let database: Database = address.parse().unwrap();
+            assert_eq!(database.to_string(), shown);
+            assert!(!format!("{database:?}").contains("s3cret"));
         }
     }
 }

@@ -4,7 +4,7 @@ use anyhow::Context;
 use clap::Args;
 use punctual_core::run::RunEvent;
 use punctual_core::time::{Zone, Zones};
-use punctual_store::{History, HistoryFilter, HistoryItem, HistoryWhat};
+use punctual_store::{HistoryFilter, HistoryItem, HistoryWhat};
 use serde_json::{Value, json};
 
 use crate::database::{DatabaseArgs, wait};
@@ -45,7 +45,7 @@ pub(crate) fn run(args: HistoryArgs) -> anyhow::Result<()> {
     let zone = Zones::bundled().get(&args.zone)?;
     let store = args.database.read()?;
     let (names, items) = wait(async {
-        let names = Names::read(&store).await?;
+        let names = Names::read(&*store).await?;
         let schedule = args.schedule.as_deref().map(|text| names.find(text)).transpose()?;
         let run = args.run.map(punctual_core::RunId);
         let filter = HistoryFilter { schedule, run, before: None, limit: args.limit.min(10_000) };

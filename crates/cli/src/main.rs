@@ -6,6 +6,7 @@ mod database;
 mod doctor;
 mod history;
 mod names;
+mod nodes;
 mod output;
 mod plan;
 mod preview;
@@ -32,6 +33,7 @@ enum Command {
     Up(up::UpArgs),
     Plan(plan::PlanArgs),
     History(history::HistoryArgs),
+    Nodes(nodes::NodesArgs),
     Verify(verify::VerifyArgs),
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Up(args) => done(up::run(args)),
         Command::Plan(args) => done(plan::run(args)),
         Command::History(args) => done(history::run(args)),
+        Command::Nodes(args) => done(nodes::run(&args)),
         Command::Verify(args) => verify::run(args),
         Command::Backup(args) => done(backup::backup(&args)),
         Command::Restore(args) => done(backup::restore(&args)),

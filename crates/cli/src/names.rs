@@ -13,7 +13,7 @@ const PAGE: usize = 1_000;
 pub(crate) struct Names(BTreeMap<ScheduleId, String>);
 
 impl Names {
-    pub(crate) async fn read(store: &impl Schedules) -> Result<Names> {
+    pub(crate) async fn read(store: &(impl Schedules + ?Sized)) -> Result<Names> {
         let mut names = BTreeMap::new();
         let mut after = None;
         loop {

@@ -8,7 +8,7 @@ use punctual_core::run::{Run, RunState};
 use punctual_core::time::Zone;
 use punctual_core::time::Zones;
 use punctual_engine::clock::now;
-use punctual_store::{RunFilter, Runs};
+use punctual_store::RunFilter;
 use serde_json::{Value, json};
 
 use crate::database::{DatabaseArgs, wait};
@@ -56,7 +56,7 @@ pub(crate) fn run(args: PlanArgs) -> anyhow::Result<()> {
     let day = args.day.unwrap_or_else(|| zone.day_of(now()));
     let store = args.database.read()?;
     let (names, runs) = wait(async {
-        let names = Names::read(&store).await?;
+        let names = Names::read(&*store).await?;
         let schedule = args.schedule.as_deref().map(|text| names.find(text)).transpose()?;
         let filter = RunFilter {
             schedule,

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use punctual_store::Journal;
 use serde_json::json;
 
 use crate::database::{DatabaseArgs, wait};
@@ -33,10 +32,10 @@ pub(crate) fn run(args: VerifyArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         print(&format!("{:#}\n", json!({ "entries": head.seq, "differences": differences })))?;
     } else if differences.is_empty() {
-        print(&format!("{}: the journal adds up, {} entries\n", args.database.path().display(), head.seq))?;
+        print(&format!("{}: the journal adds up, {} entries\n", args.database.database, head.seq))?;
     } else {
         let list: String = differences.iter().map(|difference| format!("  {difference}\n")).collect();
-        print(&format!("{}: {} differences\n{list}", args.database.path().display(), differences.len()))?;
+        print(&format!("{}: {} differences\n{list}", args.database.database, differences.len()))?;
     }
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

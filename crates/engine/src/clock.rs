@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::time::zone::floor_microsecond;
+use punctual_store::Store;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{error, warn};
 
@@ -66,6 +67,34 @@ impl Clock for SystemClock {
 
     async fn sleep_until(&self, at: Timestamp) {
         let left = Duration::try_from(at.duration_since(now())).unwrap_or(Duration::ZERO);
+        tokio::time::sleep(left.min(SLICE_MAX)).await;
+    }
+}
+
+/// The clock that all nodes of a store share, where it has one; this machine's otherwise.
+pub struct StoreClock {
+    store: Arc<dyn Store>,
+}
+
+impl StoreClock {
+    /// The clock of a store.
+    pub fn new(store: Arc<dyn Store>) -> StoreClock {
+        StoreClock { store }
+    }
+}
+
+#[async_trait]
+impl Clock for StoreClock {
+    fn now(&self) -> Timestamp {
+        self.store.shared_time().map_or_else(now, |time| time.when_running_for(self.boot()))
+    }
+
+    fn boot(&self) -> Duration {
+        SystemClock.boot()
+    }
+
+    async fn sleep_until(&self, at: Timestamp) {
+        let left = Duration::try_from(at.duration_since(self.now())).unwrap_or(Duration::ZERO);
         tokio::time::sleep(left.min(SLICE_MAX)).await;
     }
 }

@@ -45,6 +45,9 @@ pub enum EditError {
         /// The version that was expected.
         expected: u64,
     },
+    /// Another schedule has its name.
+    #[error("a schedule of this project is called {0:?} already")]
+    NameTaken(String),
     /// Others keep changing it.
     #[error("schedule {0} is being changed by others: try again")]
     Busy(ScheduleId),
@@ -82,7 +85,8 @@ impl Editor {
         replan::wake_planner(&mut write, &schedule, now);
         match self.store.plan(now, vec![write]).await?[..] {
             [Written::Done] => Ok(schedule),
-            _ => Err(EditError::Busy(id)),
+            // Its id is new: only its name can be another's.
+            _ => Err(schedule.name.map_or(EditError::Busy(id), EditError::NameTaken)),
         }
     }
 

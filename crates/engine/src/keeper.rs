@@ -68,7 +68,7 @@ impl Keeper {
 
     /// Brings the node to life.
     pub async fn join(&mut self, now: Timestamp, boot: Duration) -> Result<()> {
-        let renewal = self.store.join(&self.settings.sign(self.node, now)).await?;
+        let renewal = self.store.join(&self.settings.sign(self.node, now, self.holdings.held().len())).await?;
         self.renewed(&renewal, now, boot);
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Keeper {
             return Ok(Upkeep { found_work: false, wake_at: self.renew_at.unwrap_or(now) });
         }
         self.seen.values_mut().for_each(|seen| seen.since = seen.since.or(Some(boot)));
-        let renewal = self.store.renew(&self.settings.sign(self.node, now)).await?;
+        let renewal = self.store.renew(&self.settings.sign(self.node, now, self.holdings.held().len())).await?;
         self.renewed(&renewal, now, boot);
         let owned: BTreeSet<Attempt> = renewal.owned.iter().copied().collect();
         let held = self.holdings.held();

@@ -96,7 +96,7 @@ impl Planner {
 
     /// Does what is to be done now, within bounds, and says when to look again.
     pub async fn tick(&mut self, now: Timestamp) -> Result<Planned> {
-        let lease = self.store.take_planner(&self.settings.sign(self.node, now)).await?;
+        let lease = self.store.take_planner(&self.settings.sign(self.node, now, 0)).await?;
         let was_planner = std::mem::replace(&mut self.is_planner, lease.is_held);
         let has_begun = lease.is_held && !was_planner;
         if !lease.is_held {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use punctual_core::plan::Limits;
 use punctual_core::time::{Calendar, Zones};
 use punctual_core::{Elapsed, NodeId};
-use punctual_store::Sign;
+use punctual_store::{About, Sign};
 
 /// What a node is built with, besides its store.
 #[derive(Debug, Clone)]
@@ -58,8 +58,17 @@ impl Settings {
         }
     }
 
-    /// What a node says of itself at an instant.
-    pub fn sign(&self, node: NodeId, now: Timestamp) -> Sign {
-        Sign { node, name: self.name.clone(), now, lease: self.lease, agents: Arc::clone(&self.agents) }
+    /// What a node says of itself at an instant, when so many runs are at work here.
+    pub fn sign(&self, node: NodeId, now: Timestamp, running: usize) -> Sign {
+        let about = About {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            zone_data: self.zones.version().to_owned(),
+            places: self.places,
+            running,
+            // What the store knows better.
+            skew: 0,
+        };
+        let (name, lease, agents) = (self.name.clone(), self.lease, Arc::clone(&self.agents));
+        Sign { node, name, now, lease, agents, about }
     }
 }

@@ -126,6 +126,7 @@ impl Bench {
             now: bench.now,
             lease: Elapsed::from_seconds(86_400),
             agents: Arc::clone(&bench.agents),
+            about: Default::default(),
         };
         block_on(bench.store().join(&sign)).expect("a node joins");
         bench

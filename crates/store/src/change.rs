@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, Body, Entry, JournalError, PlanEntry, RunChange, World};
 use punctual_core::plan::Outage;
 use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason};
-use punctual_core::schedule::{MaxDelay, Overlap, ScheduleState};
+use punctual_core::schedule::{MaxDelay, Overlap, Schedule, ScheduleState};
 use punctual_core::time::SlotKey;
 use punctual_core::{NodeId, RunId, ScheduleId};
 
@@ -25,6 +25,14 @@ pub const SWEEP_MAX: usize = 1_000;
 /// How long nobody has to have had an agent before its runs are given up.
 pub const AGENT_GONE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
+/// What a schedule is known by among people: its project and its name.
+pub type Name = (Option<String>, String);
+
+/// The name of a schedule, if it has one.
+pub fn name_of(schedule: &Schedule) -> Option<Name> {
+    Some((schedule.project.clone(), schedule.name.clone()?))
+}
+
 /// What a change has to read. With a run comes its schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wants {
@@ -36,6 +44,8 @@ pub struct Wants {
     pub slots: Vec<(ScheduleId, SlotKey)>,
     /// The planned runs of this schedule: what nobody has taken follows its edits.
     pub planned_of: Option<ScheduleId>,
+    /// The schedules of these names.
+    pub names: Vec<Name>,
     /// The runs of these schedules that are at work, or parked.
     pub at_work_of: BTreeSet<ScheduleId>,
 }
@@ -105,7 +115,10 @@ impl PlanWrite {
         }
         match &self.change {
             ScheduleChange::None => {}
-            ScheduleChange::Put(_) => wants.planned_of = Some(id),
+            ScheduleChange::Put(schedule) => {
+                wants.planned_of = Some(id);
+                wants.names.extend(name_of(schedule));
+            }
             ScheduleChange::Delete { withdrawn } => wants.runs.extend(withdrawn),
         }
         wants
@@ -122,9 +135,12 @@ pub fn plan(draft: &mut Draft, write: PlanWrite) -> Written {
 
 fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
     let id = write.schedule();
-    // What was checked for one schedule is written for that one.
+    let is_named_so = |name: &Name| {
+        world.schedules.values().any(|it| it.schedule.id != id && name_of(&it.schedule).as_ref() == Some(name))
+    };
+    // What was checked for one schedule is written for that one, and its name is nobody else's.
     let is_its_own = match &write.change {
-        ScheduleChange::Put(schedule) => schedule.id == id,
+        ScheduleChange::Put(schedule) => schedule.id == id && !name_of(schedule).as_ref().is_some_and(is_named_so),
         ScheduleChange::None | ScheduleChange::Delete { .. } => true,
     };
     let is_planned = write.plan.as_ref().is_none_or(|plan| plan.schedule == id);

@@ -60,7 +60,9 @@ pub enum StoreError {
         known: u32,
     },
     /// Nodes of an older release are at work on the database that is to be brought to a newer schema.
-    #[error("the schema is to be brought up to date, and nodes of an older release are at work: {names}; stop them first")]
+    #[error(
+        "the schema is to be brought up to date, and nodes of an older release are at work: {names}; stop them first"
+    )]
     OlderNodes {
         /// What they are called.
         names: String,

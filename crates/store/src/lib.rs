@@ -18,8 +18,8 @@ mod places;
 pub mod postgres;
 mod requests;
 mod roles;
-mod writing;
 pub mod sqlite;
+mod writing;
 
 pub use error::{Result, StoreError};
 pub use requests::*;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
@@ -9,7 +10,9 @@ use punctual_core::journal::{Attempt, PlanEntry, RunChange, ScheduleRecord, Skip
 use punctual_core::plan::{Limits, Outage};
 use punctual_core::run::{Outcome, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::schedule::{Cursor, Schedule};
+use punctual_core::time::zone::floor_microsecond;
 use punctual_core::{Elapsed, NodeId, RunId, ScheduleId};
+use serde::{Deserialize, Serialize};
 
 /// The finest time that stores tell apart: every time that they are given is a whole number of these.
 pub const MOMENT: SignedDuration = SignedDuration::from_micros(1);
@@ -232,6 +235,42 @@ pub struct Sign {
     pub lease: Elapsed,
     /// The agents that it has.
     pub agents: Arc<BTreeSet<String>>,
+    /// What else it says of itself.
+    pub about: About,
+}
+
+/// What a node says of itself for people: nothing is decided by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// The release of its binary.
+    pub version: String,
+    /// The version of its zone data.
+    pub zone_data: String,
+    /// How many runs it can have at work.
+    pub places: usize,
+    /// How many it has.
+    pub running: usize,
+    /// By how many milliseconds its own clock is ahead of the one that all nodes share.
+    pub skew: i64,
+}
+
+/// A reading of the clock that all nodes of a store share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedTime {
+    /// What it showed.
+    pub at: Timestamp,
+    /// How long this machine had been running then, sleep included.
+    pub boot: Duration,
+}
+
+impl SharedTime {
+    /// What the shared clock shows, to the microsecond, when this machine has been running for so long.
+    pub fn when_running_for(&self, boot: Duration) -> Timestamp {
+        let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        let since = signed(boot).saturating_sub(signed(self.boot));
+        floor_microsecond(self.at.checked_add(since).unwrap_or(self.at))
+    }
 }
 
 /// What a node learns when it renews its lease.
@@ -273,6 +312,8 @@ pub struct NodeRecord {
     pub lease: Elapsed,
     /// The agents that it has.
     pub agents: BTreeSet<String>,
+    /// What else it says of itself.
+    pub about: About,
 }
 
 impl NodeRecord {

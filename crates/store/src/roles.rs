@@ -15,7 +15,8 @@ use punctual_core::{NodeId, RunId, ScheduleId};
 use crate::error::Result;
 use crate::requests::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Head, HistoryFilter, HistoryItem, NodeLease, NodeRecord,
-    PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, Sign, Written, ZoneDay,
+    PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, SharedTime, Sign,
+    Written, ZoneDay,
 };
 
 /// Reading schedules.
@@ -119,6 +120,11 @@ pub trait Claims: Send + Sync {
 pub trait Nodes: Send + Sync {
     /// Whether only one server can have this store open, so that a new one proves every earlier one dead.
     fn is_exclusive(&self) -> bool;
+
+    /// The last reading of the clock that all nodes of this store share, if it has one. Without one, each node has its own.
+    fn shared_time(&self) -> Option<SharedTime> {
+        None
+    }
 
     /// A node comes to life, with a lease. On an exclusive store, the runs of all earlier ones are lost to them at once.
     /// An id that lives already renews its lease, and keeps its runs.

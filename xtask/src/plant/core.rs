@@ -32,7 +32,12 @@ pub(super) const BUGS: &[Bug] = &[
     ),
     ("catch-up forgets the most runs", "plan/catch_up.rs", ".take(kept_max.min(runs_left))", ".take(kept_max)"),
     ("catch-up takes what waited before", "plan/catch_up.rs", "outage.from < run.due_at && ", ""),
-    ("a reconcile starts at now", "plan/replan.rs", "cursor.at.min(now)", "now"),
+    (
+        "a reconcile sees nothing between now and where planning is",
+        "plan/replan.rs",
+        "answer(&mut diff.new, timetable, now, horizon",
+        "answer(&mut diff.new, timetable, cursor.at, horizon",
+    ),
     ("a run stays where its slot is skipped", "plan/replan.rs", ".filter(|slot| slot.skipped.is_none())", ""),
     ("a pause withdraws what is due", "plan/replan.rs", "planned().filter(|run| now < run.scheduled_at)", "planned()"),
     ("an edit withdraws manual runs", "plan/replan.rs", " && run.key.is_slot()", ""),

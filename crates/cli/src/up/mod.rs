@@ -10,13 +10,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use punctual_engine::clock::{SteadyClock, SystemClock};
+use punctual_engine::clock::{Clock, SteadyClock, StoreClock};
 use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, Nudges, Parts};
 use punctual_engine::spawn::TokioSpawn;
-use punctual_store::Store;
-use punctual_store::sqlite::SqliteStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -62,27 +60,19 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let (config, zones) = Config::load(args.config.as_deref())?;
     let runners = build::runners(&config)?;
     let settings = Arc::new(build::settings(&config, zones, &args.name));
-    let path = args.database.path();
-    let store: Arc<dyn Store> =
-        Arc::new(SqliteStore::open(path).with_context(|| format!("opening {}", path.display()))?);
+    let store = args.database.serve()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
         let nudges = Arc::new(Nudges::default());
         watch_signals(stop.clone(), Arc::clone(&nudges))?;
         let ids = Arc::new(RandomIds);
+        let clock = Arc::new(SteadyClock::new(StoreClock::new(Arc::clone(&store))));
         let editor = Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings));
-        let synced = sync::schedules(&*store, &editor, &config).await?;
+        let synced = sync::schedules(&*store, &editor, &config, clock.now()).await?;
         say_hello(&args, &config, &synced)?;
-        let parts = Parts {
-            store,
-            clock: Arc::new(SteadyClock::new(SystemClock)),
-            ids,
-            settings,
-            runners: Arc::new(runners),
-            nudges,
-            spawn: Arc::new(TokioSpawn),
-        };
+        let parts =
+            Parts { store, clock, ids, settings, runners: Arc::new(runners), nudges, spawn: Arc::new(TokioSpawn) };
         node::run(parts, stop).await?;
         info!("stopped");
         Ok(())
@@ -128,7 +118,7 @@ fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced) -> anyhow::R
     let mut text = format!(
         "Punctual {} is up.\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
         env!("CARGO_PKG_VERSION"),
-        args.database.path().display(),
+        args.database.database,
         config.agents.len(),
     );
     if config.agents.is_empty() {

@@ -1,11 +1,12 @@
 //! Brings the store in line with the schedules of the configuration.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use anyhow::Context;
+use jiff::Timestamp;
 use punctual_core::schedule::Schedule;
-use punctual_engine::clock::now;
-use punctual_engine::edit::Editor;
+use punctual_engine::edit::{EditError, Editor};
 use punctual_store::Store;
 use tracing::{info, warn};
 
@@ -33,10 +34,33 @@ impl fmt::Display for Synced {
     }
 }
 
+/// How often the store is compared with the file while other nodes bring it in line with theirs.
+const TRIES_MAX: usize = 10;
+
 /// Creates, edits and deletes schedules until those that came from the file are those of the file.
-pub(super) async fn schedules(store: &dyn Store, editor: &Editor, config: &Config) -> anyhow::Result<Synced> {
-    let stored = all_schedules(store).await?;
-    let at = now();
+///
+/// Nodes that share a store may have different files: a schedule that is in the store and not in this file goes if its agent
+/// is one of this file's, or nobody's any more.
+pub(super) async fn schedules(
+    store: &dyn Store,
+    editor: &Editor,
+    config: &Config,
+    at: Timestamp,
+) -> anyhow::Result<Synced> {
+    for _ in 0..TRIES_MAX {
+        match try_schedules(store, editor, config, at).await {
+            // Another node with the same file was faster.
+            Err(error) if matches!(error.downcast_ref(), Some(EditError::NameTaken(_) | EditError::NotFound(_))) => {}
+            synced => return synced,
+        }
+    }
+    anyhow::bail!("other nodes keep changing the schedules of the file; start them one after another")
+}
+
+async fn try_schedules(store: &dyn Store, editor: &Editor, config: &Config, at: Timestamp) -> anyhow::Result<Synced> {
+    let all = all_schedules(store).await?;
+    let elsewhere = agents_elsewhere(store, config, at).await?;
+    let stored: Vec<Schedule> = all.into_iter().filter(|schedule| !elsewhere.contains(schedule.work.agent())).collect();
     let Changes { create, edit, delete, taken } = changes(&config.schedules, &stored, at, || {
         punctual_core::ScheduleId(uuid::Uuid::nil()) // The editor gives the id.
     });
@@ -60,6 +84,16 @@ pub(super) async fn schedules(store: &dyn Store, editor: &Editor, config: &Confi
         warn!("schedule {} of the file is left out: schedule {} has its name", taken.name, taken.by);
     }
     Ok(synced)
+}
+
+/// The agents of other nodes that share the store, and are not this one's too.
+async fn agents_elsewhere(store: &dyn Store, config: &Config, at: Timestamp) -> anyhow::Result<BTreeSet<String>> {
+    if store.is_exclusive() {
+        return Ok(BTreeSet::new());
+    }
+    let nodes = store.nodes().await.context("reading the nodes")?;
+    let alive = nodes.into_iter().filter(|node| at <= node.lease_until);
+    Ok(alive.flat_map(|node| node.agents).filter(|agent| !config.agents.contains_key(agent)).collect())
 }
 
 async fn all_schedules(store: &dyn Store) -> anyhow::Result<Vec<Schedule>> {

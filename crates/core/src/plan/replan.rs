@@ -98,7 +98,7 @@ pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], n
     let stands_until = standing.iter().filter(|run| run.key.is_slot() && !withdrawn_keys.contains(&run.key));
     let stands_until = stands_until.map(|run| run.scheduled_at).chain(diff.stay.iter().map(|(_, it)| it.scheduled_at));
     let horizon = horizon(timetable.zone(), now).max(stands_until.max().unwrap_or(Timestamp::MIN));
-    let end = answer(&mut diff.new, timetable, cursor.at.min(now), horizon, |slot| {
+    let end = answer(&mut diff.new, timetable, now, horizon, |slot| {
         let is_new = cursor.is_new(slot);
         if !is_new && (slot.skipped.is_none() || withdrawn_keys.is_empty()) {
             return Decision::Answered;

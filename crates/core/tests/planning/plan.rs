@@ -169,6 +169,27 @@ fn a_paused_schedule_is_answered_when_it_goes_on() {
 }
 
 #[test]
+fn nothing_is_lost_where_the_bound_of_one_call_lies_among_slots_of_one_instant() {
+    // At 01:00 in UTC the clocks of London and Paris leave out an hour, and two slots each.
+    let crons = [("15,45 1 * * *", "Europe/London"), ("15,45 2 * * *", "Europe/Paris"), ("* * * * * *", "UTC")];
+    let gap = at("2026-03-29T01:00:00Z");
+    let until = gap + SignedDuration::from_secs(30);
+    for order in [[0, 1, 2], [1, 0, 2], [2, 0, 1]] {
+        let crons = order.map(|place| json!({"expression": crons[place].0, "zone": crons[place].1}));
+        let subject = Subject::new(json!({"trigger": {"cron": crons}}));
+        for before in WORK_MAX as i64 - 5..=WORK_MAX as i64 {
+            let from = gap - SignedDuration::from_secs(before + 1);
+            let slots = subject.timetable.slots(from).take_while(|slot| slot.scheduled_at <= until).count();
+            assert!(before as usize + 31 < slots, "{slots}");
+            let first = skip_until(&subject.planning(), &Cursor::starting(from), until, SkipReason::Paused);
+            let second = skip_until(&subject.planning(), &first.cursor, until, SkipReason::Paused);
+            let answered = [&first, &second].map(|plan| plan.skips().map(|range| range.count).sum::<u64>() as usize);
+            assert_eq!((answered[0], answered[0] + answered[1]), (WORK_MAX, slots), "{order:?} {before}");
+        }
+    }
+}
+
+#[test]
 fn a_slot_that_was_called_off_ahead_of_its_time_has_its_answer() {
     let pause = json!({"paused": {"kind": "paused", "at": "2026-01-05T00:00:00Z", "source": "ada"}});
     let subject = Subject::new(json!({"trigger": {"cron": [{"expression": "0 */6 * * *"}]}, "state": pause}));

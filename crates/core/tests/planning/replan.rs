@@ -155,6 +155,16 @@ fn a_closed_calendar_withdraws_and_records() {
 }
 
 #[test]
+fn a_reconcile_records_what_is_closed_now_though_planning_had_passed_it() {
+    let open = Subject::new(json!({"trigger": {"times": ["10:00", "20:00"]}}));
+    let standing = stand(&open, "2026-01-05T08:00:00Z");
+    let planned = plan(&open.planning(), &Cursor::starting(at("2026-01-05T08:00:00Z")), at("2026-01-05T08:00:00Z"));
+    let closed = Subject::new(json!({"trigger": {"times": ["10:00", "20:00"]}, "calendar": "office"}));
+    let diff = reconcile(&closed, &planned.cursor, &standing, at("2026-01-05T09:00:00Z"));
+    assert_eq!((diff.withdrawn.clone(), show(&diff.new)), (vec![run_id(2)], vec!["calendar×1".to_owned()]));
+}
+
+#[test]
 fn a_reconcile_that_finds_nothing_changed_is_an_empty_diff() {
     let gap = json!({"dst": {"gap": "skip"}});
     for (fields, from, later) in [

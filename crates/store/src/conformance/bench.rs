@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::block_on;
 use crate::{
-    AttemptReport, ClaimRequest, Claimed, Decision, Expected, NodeRecord, PlanWrite, Renewal, Result, RunFilter,
+    About, AttemptReport, ClaimRequest, Claimed, Decision, Expected, NodeRecord, PlanWrite, Renewal, Result, RunFilter,
     RunWritten, ScheduleChange, Settlement, Sign, Store, Written,
 };
 
@@ -247,7 +247,7 @@ impl Bench {
 
     /// What a node says of itself now.
     pub fn sign(&self, node: NodeId, name: &str) -> Sign {
-        Sign { node, name: name.to_owned(), now: self.now, lease: LEASE, agents: agents() }
+        Sign { node, name: name.to_owned(), now: self.now, lease: LEASE, agents: agents(), about: About::default() }
     }
 
     /// Renews a node's lease.

@@ -59,6 +59,7 @@ macro_rules! __conformance_suite {
                 deleting_withdraws_what_is_planned_and_lets_the_rest_end,
                 a_deleted_schedule_takes_no_more_runs,
                 a_run_counts_for_its_schedule_once,
+                a_name_belongs_to_one_schedule_of_a_project,
             }
             planning {
                 planning_twice_from_one_cursor_plans_once,

@@ -2,14 +2,14 @@
 #![expect(missing_docs, reason = "the names are the claims")]
 
 use punctual_core::run::{RunEvent, Terms};
-use punctual_core::schedule::{Pause, PauseKind, Priority, ScheduleState};
+use punctual_core::schedule::{Pause, PauseKind, Priority, Schedule, ScheduleState};
 use punctual_core::{RunId, ScheduleId};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::bench::{ALL, Bench, at, change_of, failed, plan_entry};
+use super::bench::{ALL, Bench, at, change, change_of, failed, plan_entry};
 use super::block_on;
-use crate::{Decision, PlanWrite, RunWritten, ScheduleChange, StoreError, Written};
+use crate::{Decision, Expected, PlanWrite, RunWritten, ScheduleChange, StoreError, Written};
 
 pub fn schedules_are_listed_by_id_page_by_page(bench: &mut Bench) {
     let ids: Vec<ScheduleId> = (0..5).map(|_| bench.add(json!({}))).collect();
@@ -177,4 +177,33 @@ pub fn a_run_counts_for_its_schedule_once(bench: &mut Bench) {
     bench.go("12:00:00");
     bench.start_one(node);
     assert_eq!(count(bench), 2);
+}
+
+pub fn a_name_belongs_to_one_schedule_of_a_project(bench: &mut Bench) {
+    let first = bench.add(json!({"name": "digest", "project": "news"}));
+    let others = bench.draft(json!({"name": "digest"}));
+    let written = |bench: &Bench, schedule: &Schedule| {
+        let plan = Some(plan_entry(schedule));
+        bench.write(PlanWrite {
+            expected: Expected::New,
+            plan,
+            ..change(ScheduleChange::Put(Box::new(schedule.clone())))
+        })
+    };
+    assert_eq!(written(bench, &others), Written::Done, "it has no project");
+    for fields in [json!({"name": "digest", "project": "news"}), json!({"name": "digest"})] {
+        let taken = bench.draft(fields);
+        let refused = bench.changes_nothing("a name that is taken", |bench| written(bench, &taken));
+        assert_eq!(refused, Written::Conflict);
+    }
+    let second = bench.add(json!({"name": "weekly", "project": "news"}));
+    let mut renamed = bench.write_for(second);
+    let mut schedule = bench.schedule(second);
+    (schedule.name, schedule.version) = (Some("digest".to_owned()), 2);
+    (renamed.change, renamed.plan) = (ScheduleChange::Put(Box::new(schedule.clone())), None);
+    assert_eq!(bench.write(renamed.clone()), Written::Conflict);
+    bench.edit(first, |schedule| schedule.name = Some("daily".to_owned()));
+    assert_eq!(bench.write(renamed), Written::Done, "the name is free again");
+    bench.delete(second, &[]);
+    bench.add(json!({"name": "digest", "project": "news"}));
 }

@@ -15,9 +15,9 @@ use jiff::Timestamp;
 use punctual_core::journal::{Entry, World};
 use punctual_core::plan::Lane;
 use punctual_core::run::Run;
-use punctual_core::{NodeId, RunId};
+use punctual_core::{NodeId, RunId, ScheduleId};
 
-use crate::change::{Draft, Wants};
+use crate::change::{Draft, Wants, name_of};
 use crate::requests::NodeRecord;
 
 /// The model store.
@@ -102,6 +102,9 @@ impl State {
         };
         let mut ids = wants.schedules.clone();
         ids.extend(runs.values().filter_map(|run| run.schedule));
+        let named =
+            |id: &&ScheduleId| name_of(&world.schedules[id].schedule).is_some_and(|name| wants.names.contains(&name));
+        ids.extend(world.schedules.keys().filter(|_| !wants.names.is_empty()).filter(named));
         let schedules = ids.iter().filter_map(|id| Some((*id, world.schedules.get(id)?.clone()))).collect();
         let mut piece = World::beginning_at(1);
         (piece.seq, piece.epoch_floor) = (world.seq, world.epoch_floor);

@@ -34,6 +34,7 @@ impl Nodes for MemoryStore {
             lease_until: sign.now,
             lease: sign.lease,
             agents: (*sign.agents).clone(),
+            about: sign.about.clone(),
         };
         state.nodes.insert(sign.node, record);
         Ok(state.renew(sign).expect("it has just joined"))
@@ -127,6 +128,7 @@ impl State {
         let record = self.nodes.get_mut(&sign.node)?;
         (record.lease_until, record.lease) = (lease_until, sign.lease);
         record.agents.clone_from(&sign.agents);
+        record.about.clone_from(&sign.about);
         for agent in sign.agents.iter() {
             self.agents_seen.insert(agent.clone(), sign.now);
         }

@@ -86,10 +86,6 @@ impl Lanes {
         if !state.open.remove(&(ready_at, run)) {
             state.blocked.remove(&(ready_at, run));
         }
-        // A lane without planned runs is forgotten, and with it when it had its turn.
-        if state.open.is_empty() && state.blocked.is_empty() {
-            state.turn_at = None;
-        }
         self.moved_lanes.insert(key);
     }
 
@@ -97,6 +93,17 @@ impl Lanes {
     pub(super) fn set_blocked(&mut self, lane: &Lane, ready_at: Timestamp, run: RunId, is_blocked: bool) {
         self.remove(lane, ready_at, run);
         self.add(lane, ready_at, run, is_blocked);
+    }
+
+    /// A lane without planned runs is forgotten, and with it when it had its turn.
+    pub(super) fn forget_turns(&mut self) {
+        for lane in &self.moved_lanes {
+            if let Some(state) =
+                self.lanes.get_mut(lane).filter(|state| state.open.is_empty() && state.blocked.is_empty())
+            {
+                state.turn_at = None;
+            }
+        }
     }
 
     /// A run of a lane was claimed.

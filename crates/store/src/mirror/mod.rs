@@ -20,7 +20,7 @@ use punctual_core::{NodeId, RunId, ScheduleId};
 
 use self::lanes::Lanes;
 use self::order::{Order, may_wait, starts_blocked};
-use crate::change::Wants;
+use crate::change::{Name, Wants, name_of};
 use crate::requests::{ClaimRequest, ClaimedRun, MOMENT};
 
 /// Schedules, and the runs that are not over.
@@ -33,6 +33,7 @@ pub(crate) struct Mirror {
     expiring: BTreeSet<(Timestamp, RunId)>,
     waiting: BTreeSet<(Timestamp, RunId)>,
     owned: HashMap<NodeId, BTreeSet<RunId>>,
+    names: HashMap<Name, ScheduleId>,
     /// Schedules with an outage to be made up for, by its end.
     outages: BTreeSet<(Timestamp, ScheduleId)>,
     /// Runs that somebody has come to own, or owns no more.
@@ -57,11 +58,6 @@ impl Mirror {
         world.schedules.into_values().for_each(|record| mirror.put_schedule(record));
         world.runs.into_values().for_each(|run| mirror.put_run(run));
         mirror
-    }
-
-    /// How far it has come.
-    pub(crate) fn seq(&self) -> u64 {
-        self.world.seq
     }
 
     /// A run that is not over.
@@ -104,11 +100,12 @@ impl Mirror {
             runs.extend(siblings.planned.iter().map(|(_, id)| *id));
         }
         for siblings in wants.at_work_of.iter().filter_map(|schedule| self.order.schedules.get(schedule)) {
-            runs.extend(siblings.at_work_or_parked(&self.world));
+            runs.extend(siblings.at_work_or_parked());
         }
         piece.runs = runs.iter().filter_map(|id| Some((*id, self.world.runs.get(id)?.clone()))).collect();
         let mut schedules = wants.schedules.clone();
         schedules.extend(piece.runs.values().filter_map(|run| run.schedule));
+        schedules.extend(wants.names.iter().filter_map(|name| self.names.get(name)));
         self.add_schedules(&mut piece, &schedules);
         piece
     }
@@ -169,14 +166,18 @@ impl Mirror {
         let id = record.schedule.id;
         self.remove_schedule(id);
         self.outages.extend(record.outage.map(|outage| (outage.until, id)));
+        self.names.extend(name_of(&record.schedule).map(|name| (name, id)));
         self.world.schedules.insert(id, record);
     }
 
     /// A schedule is gone. Its runs may stay.
     pub(crate) fn remove_schedule(&mut self, id: ScheduleId) {
-        let record = self.world.schedules.remove(&id);
-        if let Some(outage) = record.and_then(|record| record.outage) {
+        let Some(record) = self.world.schedules.remove(&id) else { return };
+        if let Some(outage) = record.outage {
             self.outages.remove(&(outage.until, id));
+        }
+        if let Some(name) = name_of(&record.schedule) {
+            self.names.remove(&name);
         }
     }
 
@@ -198,6 +199,7 @@ impl Mirror {
                 self.put_run(run.clone());
             }
         }
+        self.lanes.forget_turns();
         self.world.days.clone_from(&piece.days);
         self.world.seq = piece.seq;
     }
@@ -262,7 +264,8 @@ impl Mirror {
 
     /// Notes that runs have been claimed: their lanes had their turn.
     pub(crate) fn take_turns(&mut self, runs: &[RunId], now: Timestamp) {
-        let lanes: BTreeSet<Lane> = runs.iter().filter_map(|id| self.run(*id)).map(|run| Lane::of(&run.terms)).collect();
+        let lanes: BTreeSet<Lane> =
+            runs.iter().filter_map(|id| self.run(*id)).map(|run| Lane::of(&run.terms)).collect();
         lanes.iter().for_each(|lane| self.lanes.take_turn(lane, now));
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Siblings {
     pub(super) active: BTreeSet<RunId>,
     /// Planned ones, by when they may be claimed.
     pub(super) planned: BTreeSet<(Timestamp, RunId)>,
-    /// Planned ones that are not blocked and may come to be; and parked ones that are blocked, and do not queue.
+    /// Planned ones that are not blocked and may come to be; and parked ones, blocked or not.
     open: BTreeSet<RunId>,
     parked: BTreeSet<RunId>,
     /// Planned ones that are answered at once when they are due beside another.
@@ -46,9 +46,8 @@ pub(super) struct Siblings {
 
 impl Siblings {
     /// Those that are at work, and those that are parked.
-    pub(super) fn at_work_or_parked(&self, world: &World) -> impl Iterator<Item = RunId> {
-        let is_parked = |id: &&RunId| world.runs[id].is_parked;
-        self.active.iter().chain(self.open.union(&self.parked).filter(is_parked)).copied()
+    pub(super) fn at_work_or_parked(&self) -> impl Iterator<Item = RunId> {
+        self.active.iter().chain(&self.parked).copied()
     }
 }
 
@@ -82,7 +81,7 @@ impl Order {
         }
         let Some(ready_at) = ready_at else { return };
         siblings.planned.insert((ready_at, run.id));
-        if may_wait(run) && run.terms.overlap != Overlap::Queue {
+        if run.is_parked {
             siblings.parked.insert(run.id);
         }
         if is_asked(run) {
@@ -151,17 +150,11 @@ impl Mirror {
         }
         let is_blocked = around.is_blocked(run);
         let (lane, ready_at) = (Lane::of(&run.terms), run.planned_for());
-        let queues = run.terms.overlap == Overlap::Queue;
         if let Some(siblings) = run.schedule.and_then(|schedule| self.order.schedules.get_mut(&schedule)) {
             if may_wait(run) && !is_blocked {
                 siblings.open.insert(id);
             } else {
                 siblings.open.remove(&id);
-            }
-            if may_wait(run) && !queues && is_blocked {
-                siblings.parked.insert(id);
-            } else {
-                siblings.parked.remove(&id);
             }
         }
         let was_blocked = self.order.blocked.contains(&id);

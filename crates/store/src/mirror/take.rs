@@ -27,8 +27,11 @@ pub(super) struct Taken {
     /// The runs, in order.
     pub(super) runs: Vec<RunId>,
     /// Lanes that stand behind an open gate while another of theirs is shut.
-    pub(super) moves: Vec<(Arc<Lane>, (Shared, Option<u32>))>,
+    pub(super) moves: Vec<Move>,
 }
+
+/// A lane, and the gate that it has to stand behind.
+type Move = (Arc<Lane>, (Shared, Option<u32>));
 
 /// A claim, as it looks for runs.
 struct Taking<'a> {
@@ -41,10 +44,12 @@ struct Taking<'a> {
     gates: Peekable<ByTime<'a, GateKey>>,
     streams: Vec<(&'a GateKey, ByTime<'a, Arc<Lane>>)>,
     lanes: Vec<Candidate<'a>>,
-    /// Lanes by rank, how many were taken of them, and name: with the place in `lanes`.
-    next: BinaryHeap<Reverse<(Timestamp, usize, Arc<Lane>, usize)>>,
+    next: BinaryHeap<Reverse<Turn>>,
     taken: Taken,
 }
+
+/// When a lane has its turn: by rank, how many were taken of it, and name; with its place among the candidates.
+type Turn = (Timestamp, usize, Arc<Lane>, usize);
 
 /// A lane that runs may be taken from.
 struct Candidate<'a> {

@@ -9,10 +9,11 @@ use super::connect::{Address, Connections};
 use super::fault::{Done, Fault};
 use super::open::Reply;
 use super::rows::{NODE_COLUMNS, read_node};
+use super::time::Time;
 use super::values::At;
 use crate::columns::to_json;
 use crate::error::{Result, StoreError};
-use crate::requests::{NodeLease, Sign};
+use crate::requests::{About, NodeLease, Sign};
 
 const DOING: &str = "renewing a lease";
 
@@ -26,14 +27,14 @@ pub(super) struct Heart {
 }
 
 impl Heart {
-    pub(super) fn start(address: &Address) -> std::io::Result<Heart> {
+    pub(super) fn start(address: &Address, time: Time) -> std::io::Result<Heart> {
         let address = address.clone();
         let (beats, mut queue) = mpsc::unbounded_channel::<(Sign, Reply<Vec<NodeLease>>)>();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let work = async move {
             let Ok(connections) = address.connections(1) else { return };
             while let Some((sign, reply)) = queue.recv().await {
-                let renewed = match tokio::time::timeout(RENEWAL_MAX, renew(&connections, &sign)).await {
+                let renewed = match tokio::time::timeout(RENEWAL_MAX, renew(&connections, &time, &sign)).await {
                     Ok(renewed) => renewed,
                     Err(_) => Err(Fault::Slow(RENEWAL_MAX.as_secs())),
                 };
@@ -53,36 +54,40 @@ impl Heart {
     }
 }
 
-async fn renew(connections: &Connections, sign: &Sign) -> Done<Vec<NodeLease>> {
+async fn renew(connections: &Connections, time: &Time, sign: &Sign) -> Done<Vec<NodeLease>> {
     let connection = connections.get().await?;
-    let renewed = send(&connection, sign).await;
+    let renewed = send(&connection, time, sign).await;
     if renewed.as_ref().is_err_and(Fault::is_passing) {
         drop(deadpool_postgres::Object::take(connection));
     }
     renewed
 }
 
-async fn send(client: &tokio_postgres::Client, sign: &Sign) -> Done<Vec<NodeLease>> {
+async fn send(client: &tokio_postgres::Client, time: &Time, sign: &Sign) -> Done<Vec<NodeLease>> {
     let NodeId(node) = sign.node;
     let until = At(sign.now + sign.lease.duration());
-    let (lease, agents) = (sign.lease.milliseconds(), to_json(&sign.agents));
+    let (lease, agents, about) =
+        (sign.lease.milliseconds(), to_json(&sign.agents), to_json(&About { skew: time.skew(), ..sign.about.clone() }));
     let names: Vec<&String> = sign.agents.iter().collect();
-    let params: [(&(dyn ToSql + Sync), Type); 6] = [
+    let params: [(&(dyn ToSql + Sync), Type); 7] = [
         (&node, Type::UUID),
         (&until, Type::TIMESTAMPTZ),
         (&lease, Type::INT8),
         (&agents, Type::TEXT),
         (&names, Type::TEXT_ARRAY),
         (&At(sign.now), Type::TIMESTAMPTZ),
+        (&about, Type::TEXT),
     ];
     let others = format!("SELECT {NODE_COLUMNS} FROM nodes WHERE id <> $1 ORDER BY id");
     let own: [(&(dyn ToSql + Sync), Type); 1] = [(&node, Type::UUID)];
-    let (renewed, others) = tokio::try_join!(biased; 
+    let asked = Time::ask();
+    let (renewed, others) = tokio::try_join!(biased;
         client.query_typed(include_str!("sql/renew.sql"), &params),
         client.query_typed(&others, &own),
     )?;
     if renewed.is_empty() {
         return Err(StoreError::LeaseEnded.into());
     }
+    time.answer(&asked, renewed[0].get::<_, At>(1).0);
     others.iter().map(|row| Ok(read_node(row)?.lease())).collect()
 }

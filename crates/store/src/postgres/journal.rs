@@ -69,12 +69,8 @@ impl History for PostgresStore {
             let mut items = vec![];
             loop {
                 let page = filter.limit.saturating_sub(items.len()).clamp(1, HISTORY_PAGE);
-                let params: [(&(dyn ToSql + Sync), Type); 4] = [
-                    (&before, Type::INT8),
-                    (&run, Type::UUID),
-                    (&schedule, Type::UUID),
-                    (&rows_max(page), Type::INT8),
-                ];
+                let params: [(&(dyn ToSql + Sync), Type); 4] =
+                    [(&before, Type::INT8), (&run, Type::UUID), (&schedule, Type::UUID), (&rows_max(page), Type::INT8)];
                 let sql = match (run, schedule) {
                     (Some(_), _) => include_str!("sql/history_of_run.sql"),
                     (None, Some(_)) => include_str!("sql/history_of_schedule.sql"),
@@ -100,4 +96,3 @@ impl History for PostgresStore {
 fn seq_of(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
-

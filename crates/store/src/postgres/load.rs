@@ -29,7 +29,7 @@ const PEN: &str = "SELECT epoch_floor, first_seq, checksum_before FROM pen";
 pub(super) async fn load(client: &Client) -> Done<Loaded> {
     let runs = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id WHERE ended_at IS NULL");
     let schedules = format!("SELECT {SCHEDULE_COLUMNS} FROM schedules");
-    let (_, pen, last, days, schedules, runs, _) = tokio::try_join!(biased; 
+    let (_, pen, last, days, schedules, runs, _) = tokio::try_join!(biased;
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
         client.query_typed_one(PEN, &[]),
         client.query_typed_opt(LAST, &[]),
@@ -47,7 +47,7 @@ pub(super) async fn load(client: &Client) -> Done<Loaded> {
 pub(super) async fn everything(client: &Client) -> Done<World> {
     let runs = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id");
     let schedules = format!("SELECT {SCHEDULE_COLUMNS} FROM schedules");
-    let (pen, last, days, schedules, runs) = tokio::try_join!(biased; 
+    let (pen, last, days, schedules, runs) = tokio::try_join!(biased;
         client.query_typed_one(PEN, &[]),
         client.query_typed_opt(LAST, &[]),
         client.query_typed("SELECT zone, date FROM days", &[]),
@@ -100,8 +100,7 @@ pub(super) async fn has_entry(client: &Client, entry: Head) -> Done<bool> {
 /// Reads what commands need and the mirror does not have. `first` is the first entry that counts.
 pub(super) async fn find(client: &Client, mirror: &Mirror, needs: &Needs, first: Head) -> Done<Found> {
     let mut found = Found { first, ..Found::default() };
-    let missing: Vec<Uuid> =
-        needs.wants.runs.iter().filter(|id| mirror.run(**id).is_none()).map(|id| id.0).collect();
+    let missing: Vec<Uuid> = needs.wants.runs.iter().filter(|id| mirror.run(**id).is_none()).map(|id| id.0).collect();
     if !missing.is_empty() {
         let sql = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id WHERE runs.id = ANY($1)");
         let runs = client.query_typed(&sql, &[(&missing, Type::UUID_ARRAY)]).await?;

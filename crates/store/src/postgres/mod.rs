@@ -23,6 +23,7 @@ mod plan;
 mod rows;
 mod runs;
 mod save;
+mod time;
 mod tls;
 mod values;
 mod verify;
@@ -38,6 +39,7 @@ use self::connect::Connections;
 use self::fault::Done;
 use self::heart::Heart;
 use self::ownership::Ownership;
+use self::time::Time;
 use crate::error::{Result, StoreError};
 use crate::writing::{Needs, Writing};
 
@@ -49,6 +51,7 @@ pub struct PostgresStore {
     connections: Connections,
     ownership: Ownership,
     heart: Heart,
+    time: Time,
     /// What is worth a warning about the server.
     warnings: Vec<String>,
     /// Dropped last, without waiting: nobody is left who wants to know.

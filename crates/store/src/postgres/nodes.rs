@@ -7,7 +7,7 @@ use punctual_core::NodeId;
 use super::PostgresStore;
 use super::rows::{NODE_COLUMNS, read_node};
 use crate::error::Result;
-use crate::requests::{NodeLease, NodeRecord, PlannerLease, Renewal, Sign};
+use crate::requests::{About, NodeLease, NodeRecord, PlannerLease, Renewal, SharedTime, Sign};
 use crate::roles::Nodes;
 use crate::writing::Needs;
 
@@ -17,8 +17,13 @@ impl Nodes for PostgresStore {
         false
     }
 
+    fn shared_time(&self) -> Option<SharedTime> {
+        self.time.last()
+    }
+
     async fn join(&self, sign: &Sign) -> Result<Renewal> {
-        let sign = sign.clone();
+        let about = About { skew: self.time.skew(), ..sign.about.clone() };
+        let sign = Sign { about, ..sign.clone() };
         self.write("joining", locking_nodes(), move |writing| writing.join(&sign)).await
     }
 

@@ -8,9 +8,11 @@ use super::PostgresStore;
 use super::connect::{Address, Connections};
 use super::fault::Done;
 use super::heart::Heart;
-use super::migrate::{MIGRATIONS, migrate};
+use super::migrate::{MIGRATIONS, applied, migrate};
 use super::ownership::Ownership;
+use super::time::Time;
 use super::tls;
+use super::values::At;
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
 
@@ -20,42 +22,68 @@ const OLDEST: i32 = 140_000;
 impl PostgresStore {
     /// Opens the database at an address, and brings its schema up to date.
     pub fn open(address: &str) -> Result<PostgresStore> {
+        PostgresStore::open_and(address, true)
+    }
+
+    /// Opens a database that a server has made, to look at it.
+    pub fn open_to_read(address: &str) -> Result<PostgresStore> {
+        PostgresStore::open_and(address, false)
+    }
+
+    fn open_and(address: &str, migrates: bool) -> Result<PostgresStore> {
         const DOING: &str = "opening the database";
         tls::install_provider();
         let address = Address::parse(address)?;
         let failed = |error: std::io::Error| StoreError::Unavailable { doing: DOING, source: error.into() };
-        let runtime =
-            Builder::new_multi_thread().worker_threads(2).thread_name("postgres").enable_all().build().map_err(failed)?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("postgres")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
         let connections = address.usual_connections()?;
         let (reply, answer) = std::sync::mpsc::channel();
-        let first = connections.clone();
-        runtime.spawn(async move { drop(reply.send(prepare(&first).await)) });
+        let (first, time) = (connections.clone(), Time::default());
+        let clock = time.clone();
+        runtime.spawn(async move { drop(reply.send(prepare(&first, &clock, migrates).await)) });
         let lost = |_| StoreError::Unavailable { doing: DOING, source: "it ended without an answer".into() };
         let warnings = answer.recv().map_err(lost)?.map_err(|fault| fault.while_doing(DOING))?;
         let ownership = Ownership::default();
         let (commands, queue) = mpsc::unbounded_channel();
         let writer = Writer { connections: connections.clone(), ownership: ownership.clone(), state: None };
         runtime.spawn(writer.run(queue));
-        let heart = Heart::start(&address).map_err(failed)?;
-        Ok(PostgresStore { commands, connections, ownership, heart, warnings, runtime: Some(runtime) })
+        let heart = Heart::start(&address, time.clone()).map_err(failed)?;
+        Ok(PostgresStore { commands, connections, ownership, heart, time, warnings, runtime: Some(runtime) })
     }
 }
 
-async fn prepare(connections: &Connections) -> Done<Vec<String>> {
+async fn prepare(connections: &Connections, time: &Time, migrates: bool) -> Done<Vec<String>> {
     let connection = connections.get().await?;
-    let warnings = look_at(&connection).await?;
-    migrate(&connection, MIGRATIONS).await?;
+    let warnings = look_at(&connection, time).await?;
+    if migrates {
+        migrate(&connection, MIGRATIONS).await?;
+    } else if applied(&connection, MIGRATIONS).await? < MIGRATIONS.len() {
+        let why = "it has no schema of Punctual, or an older one: `punctual up` brings it up to date".to_owned();
+        return Err(StoreError::BadAddress { why }.into());
+    }
     Ok(warnings)
 }
 
 /// Looks at what the server is: refuses one that cannot be used, and warns of one that may lose what it has acknowledged.
-async fn look_at(client: &Client) -> Done<Vec<String>> {
-    let sql = "SELECT current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery(),
-        current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')";
+async fn look_at(client: &Client, time: &Time) -> Done<Vec<String>> {
+    let sql =
+        "SELECT current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery(),
+        current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+        clock_timestamp()";
+    let asked = Time::ask();
     let row = client.query_typed_one(sql, &[]).await?;
+    time.answer(&asked, row.get::<_, At>(6).0);
     let refuse = |why: String| Err(StoreError::BadAddress { why }.into());
     if row.get::<_, i32>(0) < OLDEST {
-        return refuse(format!("the server is PostgreSQL {}, and 14 is the oldest that will do", row.get::<_, &str>(1)));
+        return refuse(format!(
+            "the server is PostgreSQL {}, and 14 is the oldest that will do",
+            row.get::<_, &str>(1)
+        ));
     }
     if row.get(2) {
         return refuse("the server is a standby: give the address of the primary".to_owned());

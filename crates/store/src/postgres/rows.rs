@@ -33,7 +33,7 @@ pub(super) const SCHEDULE_COLUMNS: &str = "definition::text, cursor_at, cursor_r
 pub(super) const ENTRY_COLUMNS: &str = "seq, at, body, checksum";
 
 /// What is read of a node.
-pub(super) const NODE_COLUMNS: &str = "id, name, joined_at, lease_until, lease, agents::text";
+pub(super) const NODE_COLUMNS: &str = "id, name, joined_at, lease_until, lease, agents::text, about::text";
 
 /// Reads columns from left to right.
 struct Columns<'a> {
@@ -165,6 +165,7 @@ pub(super) fn read_node(row: &Row) -> Done<NodeRecord> {
         lease_until: columns.at()?,
         lease: Elapsed::from_milliseconds(columns.next()?).unwrap_or_default(),
         agents: from_json(columns.next()?, "the agents of a node")?,
+        about: from_json(columns.next()?, "a node")?,
     })
 }
 

@@ -116,7 +116,8 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
     }
     if let Some(first) = changes.first {
         let sql = "UPDATE pen SET first_seq = $1, checksum_before = $2";
-        statements.push(Statement::new(sql).with(signed(first.seq), Type::INT8).with(signed(first.checksum), Type::INT8));
+        statements
+            .push(Statement::new(sql).with(signed(first.seq), Type::INT8).with(signed(first.checksum), Type::INT8));
     }
     statements
 }
@@ -185,8 +186,7 @@ fn put_runs(sql: &'static str, runs: &[&Run]) -> Statement {
 }
 
 fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
-    let gone: Vec<Uuid> =
-        changes.schedules.iter().filter(|(_, row)| row.after.is_none()).map(|(id, _)| id.0).collect();
+    let gone: Vec<Uuid> = changes.schedules.iter().filter(|(_, row)| row.after.is_none()).map(|(id, _)| id.0).collect();
     if !gone.is_empty() {
         let sql = "DELETE FROM schedules WHERE id = ANY($1)";
         statements.push(Statement::new(sql).uuids(gone.into_iter()));
@@ -203,6 +203,8 @@ fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
         let schedules = || whole.iter().map(|record| &*record.schedule);
         let statement = put_progress(include_str!("sql/put_schedules.sql"), &whole)
             .numbers(schedules().map(|schedule| signed(schedule.version)))
+            .maybe_texts(schedules().map(|schedule| schedule.name.clone()))
+            .maybe_texts(schedules().map(|schedule| schedule.project.clone()))
             .texts(schedules().map(|schedule| schedule.zone.clone()))
             .texts(schedules().map(definition));
         statements.push(statement);
@@ -239,7 +241,8 @@ fn put_cluster(statements: &mut Vec<Statement>, changes: &Changes) {
                 .with(At(node.joined_at), Type::TIMESTAMPTZ)
                 .with(At(node.lease_until), Type::TIMESTAMPTZ)
                 .with(node.lease.milliseconds(), Type::INT8)
-                .with(to_json(&node.agents), Type::TEXT),
+                .with(to_json(&node.agents), Type::TEXT)
+                .with(to_json(&node.about), Type::TEXT),
         };
         statements.push(statement);
     }

@@ -2,8 +2,8 @@
 
 use bytes::{BufMut, BytesMut};
 use jiff::{SignedDuration, Timestamp};
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use punctual_core::time::zone::floor_microsecond;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use crate::error::BoxError;
 

@@ -5,10 +5,10 @@
 //! one to take the pen and catch up, one to write. When something is in doubt, the mirror is thrown away and the rows
 //! are read again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use tracing::{info, warn};
@@ -142,13 +142,13 @@ impl Writer {
         let needs = all_needs(batch);
         let state = self.state.as_mut().expect("it was just read");
         let (cluster, first) = take_pen(client, state, needs.locks_nodes).await?;
-        if let Some(sent) = sent.take().filter(|sent| sent.has_lines) {
-            if load::has_entry(client, sent.head).await? {
-                info!("the commit whose answer was lost had been written");
-                client.batch_execute("ROLLBACK").await?;
-                self.ownership.follow(&mut state.mirror);
-                return Ok(());
-            }
+        if let Some(sent) = sent.take().filter(|sent| sent.has_lines)
+            && load::has_entry(client, sent.head).await?
+        {
+            info!("the commit whose answer was lost had been written");
+            client.batch_execute("ROLLBACK").await?;
+            self.ownership.follow(&mut state.mirror);
+            return Ok(());
         }
         let found = load::find(client, &state.mirror, &needs, first).await?;
         let head_before = state.head;
@@ -167,7 +167,8 @@ impl Writer {
             partitions::add(client, day.expect("an entry has a day"), head_before.seq + 1).await?;
         }
         let statements = save::statements(&changes, day.unwrap_or_default());
-        let last = if changes.lines.is_empty() { "COMMIT" } else { "SELECT pg_notify('punctual', current_schema()); COMMIT" };
+        let last =
+            if changes.lines.is_empty() { "COMMIT" } else { "SELECT pg_notify('punctual', current_schema()); COMMIT" };
         let has_lines = !changes.lines.is_empty();
         if let Err(fault) = save::send(client, &statements, last).await {
             *sent = fault.is_unclear().then_some(Sent { head, has_lines });
@@ -203,7 +204,7 @@ async fn take_pen(client: &Client, state: &mut State, locks_nodes: bool) -> Done
     let nodes = format!("SELECT {NODE_COLUMNS} FROM nodes{}", if locks_nodes { " ORDER BY id FOR UPDATE" } else { "" });
     let (day, seq) = (state.day.unwrap_or(BEFORE_ALL_DAYS), signed(state.head.seq));
     let behind = [(&day as &(dyn tokio_postgres::types::ToSql + Sync), Type::INT4), (&seq, Type::INT8)];
-    let (_, pen, entries, nodes, planner, agents) = tokio::try_join!(biased; 
+    let (_, pen, entries, nodes, planner, agents) = tokio::try_join!(biased;
         client.batch_execute(BEGIN),
         client.query_typed_one(pen, &[]),
         client.query_typed(&entries, &behind),
@@ -240,8 +241,8 @@ async fn take_pen(client: &Client, state: &mut State, locks_nodes: bool) -> Done
     Ok((cluster, first))
 }
 
-/// A rest of about so long, different on each node: the clock's last digits will do.
+/// A rest of about so long, different each time and on each node: the random end of a new id will do.
 fn with_jitter(rest: Duration) -> Duration {
-    let nanos = Timestamp::now().subsec_nanosecond().unsigned_abs();
-    rest / 2 + rest.mul_f64(f64::from(nanos % 1_000) / 1_000.0)
+    let dice = uuid::Uuid::now_v7().as_u128() as u16;
+    rest / 2 + rest.mul_f64(f64::from(dice) / f64::from(u16::MAX))
 }

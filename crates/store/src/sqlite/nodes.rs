@@ -15,7 +15,7 @@ use super::session::Session;
 use super::values::{At, Id, count, from_json, signed, to_json};
 use crate::change::{self, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{NodeLease, NodeRecord, PlannerLease, Renewal, Sign};
+use crate::requests::{About, NodeLease, NodeRecord, PlannerLease, Renewal, Sign};
 use crate::roles::Nodes;
 
 #[async_trait]
@@ -91,17 +91,19 @@ impl Session {
             self.remove_node(node.id, sign.now, true)?;
         }
         self.append(sign.now, &Body::NodeJoined { node: sign.node, name: sign.name.clone() })?;
-        let sql = "INSERT OR REPLACE INTO nodes VALUES (?1, ?2, ?3, ?3, ?4, ?5)";
+        let sql = "INSERT OR REPLACE INTO nodes VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6)";
         let lease = sign.lease.milliseconds();
-        let params = params![Id(sign.node.0), sign.name, At(sign.now), lease, to_json(&sign.agents)];
+        let (agents, about) = (to_json(&sign.agents), to_json(&sign.about));
+        let params = params![Id(sign.node.0), sign.name, At(sign.now), lease, agents, about];
         self.connection.prepare_cached(sql)?.execute(params)?;
         self.renew(sign)
     }
 
     fn renew(&mut self, sign: &Sign) -> Done<Renewal> {
         let lease_until = sign.now + sign.lease.duration();
-        let sql = "UPDATE nodes SET lease_until = ?2, lease = ?3, agents = ?4 WHERE id = ?1";
-        let params = params![Id(sign.node.0), At(lease_until), sign.lease.milliseconds(), to_json(&sign.agents)];
+        let sql = "UPDATE nodes SET lease_until = ?2, lease = ?3, agents = ?4, about = ?5 WHERE id = ?1";
+        let (agents, about) = (to_json(&sign.agents), to_json(&sign.about));
+        let params = params![Id(sign.node.0), At(lease_until), sign.lease.milliseconds(), agents, about];
         if self.connection.prepare_cached(sql)?.execute(params)? == 0 {
             return Err(StoreError::LeaseEnded.into());
         }
@@ -203,7 +205,7 @@ impl Session {
 }
 
 fn read_nodes(connection: &Connection) -> Done<Vec<NodeRecord>> {
-    let sql = "SELECT id, name, joined_at, lease_until, lease, agents FROM nodes ORDER BY id";
+    let sql = "SELECT id, name, joined_at, lease_until, lease, agents, about FROM nodes ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let nodes = statement.query_map([], |row| {
         let record = NodeRecord {
@@ -213,12 +215,14 @@ fn read_nodes(connection: &Connection) -> Done<Vec<NodeRecord>> {
             lease_until: row.get::<_, At>(3)?.0,
             lease: Elapsed::from_milliseconds(row.get(4)?).unwrap_or_default(),
             agents: BTreeSet::new(),
+            about: About::default(),
         };
-        Ok((record, row.get::<_, String>(5)?))
+        Ok((record, row.get::<_, String>(5)?, row.get::<_, String>(6)?))
     })?;
-    let with_agents = |found: rusqlite::Result<(NodeRecord, String)>| {
-        let (record, agents) = found?;
-        Ok(NodeRecord { agents: from_json(&agents, "the agents of a node")?, ..record })
+    let with_the_rest = |found: rusqlite::Result<(NodeRecord, String, String)>| {
+        let (record, agents, about) = found?;
+        let (agents, about) = (from_json(&agents, "the agents of a node")?, from_json(&about, "a node")?);
+        Ok(NodeRecord { agents, about, ..record })
     };
-    nodes.map(with_agents).collect()
+    nodes.map(with_the_rest).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use punctual_core::journal::{ScheduleRecord, World, checksum};
 use punctual_core::plan::Lane;
 use punctual_core::run::{Run, RunState, Terms};
-use punctual_core::schedule::Overlap;
+use punctual_core::schedule::{Overlap, Schedule};
 use punctual_core::{RunId, ScheduleId};
 use rusqlite::{OptionalExtension, params};
 
@@ -57,6 +57,8 @@ impl Session {
         self.connection.prepare_cached(include_str!("sql/insert_schedule.sql"))?.execute(params![
             Id(schedule.id.0),
             signed(schedule.version),
+            schedule.name,
+            schedule.project,
             schedule.zone,
             rows::definition(schedule),
             At(schedule.cursor.at),
@@ -75,9 +77,11 @@ impl Session {
         let schedule = &record.schedule;
         let outage = record.outage;
         if !rows::is_same_definition(&old.schedule, schedule) {
-            let sql = "UPDATE schedules SET version = ?2, zone = ?3, definition = ?4 WHERE id = ?1";
+            let sql =
+                "UPDATE schedules SET version = ?2, name = ?3, project = ?4, zone = ?5, definition = ?6 WHERE id = ?1";
+            let Schedule { version, name, project, zone, .. } = &**schedule;
             let definition = rows::definition(schedule);
-            let params = params![Id(schedule.id.0), signed(schedule.version), schedule.zone, definition];
+            let params = params![Id(schedule.id.0), signed(*version), name, project, zone, definition];
             self.connection.prepare_cached(sql)?.execute(params)?;
         }
         self.connection.prepare_cached(include_str!("sql/update_schedule.sql"))?.execute(params![

@@ -122,6 +122,14 @@ impl Session {
         }
         let mut ids = wants.schedules.clone();
         ids.extend(piece.runs.values().filter_map(|run| run.schedule));
+        for (project, name) in &wants.names {
+            let sql = "SELECT id FROM schedules WHERE name = ?1 AND ifnull(project, '') = ifnull(?2, '')";
+            let id = self
+                .connection
+                .prepare_cached(sql)?
+                .query_row([Some(name), project.as_ref()], |row| row.get::<_, Id>(0));
+            ids.extend(id.optional()?.map(|id| ScheduleId(id.0)));
+        }
         for id in ids {
             self.add_schedule(&mut piece, id)?;
         }

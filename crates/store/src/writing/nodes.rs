@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use punctual_core::NodeId;
+use punctual_core::RunId;
 use punctual_core::journal::Body;
 use punctual_core::plan::Outage;
-use punctual_core::RunId;
 
 use super::Writing;
 use crate::change::{self, Wants};
@@ -23,7 +23,15 @@ impl Writing<'_> {
         let lease_until = sign.now + sign.lease.duration();
         let agents = (*sign.agents).clone();
         let (name, lease) = (sign.name.clone(), sign.lease);
-        let node = NodeRecord { id: sign.node, name, joined_at: sign.now, lease_until, lease, agents };
+        let node = NodeRecord {
+            id: sign.node,
+            name,
+            joined_at: sign.now,
+            lease_until,
+            lease,
+            agents,
+            about: sign.about.clone(),
+        };
         for agent in sign.agents.iter() {
             self.cluster.agents_seen.insert(agent.clone(), sign.now);
             self.changes.agents_seen.insert(agent.clone(), sign.now);

@@ -39,12 +39,14 @@ CREATE TABLE journal_days (
 CREATE TABLE schedules (
     id uuid PRIMARY KEY,
     version bigint NOT NULL CHECK (0 <= version),
+    name text,
+    project text,
     zone text COLLATE "C" NOT NULL,
     -- The schedule as JSON, apart from its cursor and its count: those change with every plan and every start.
-    definition jsonb NOT NULL,
+    definition json NOT NULL,
     -- How far its slots are answered: an instant, and what the clocks of its zones showed there.
     cursor_at timestamptz NOT NULL,
-    cursor_reached jsonb NOT NULL,
+    cursor_reached json NOT NULL,
     runs_started bigint NOT NULL CHECK (0 <= runs_started),
     -- When planning has something to do.
     plan_at timestamptz,
@@ -53,10 +55,11 @@ CREATE TABLE schedules (
     -- What is left of an outage that has to be made up for.
     outage_from timestamptz,
     outage_until timestamptz,
-    outage_kept jsonb,
+    outage_kept json,
     CHECK ((outage_from IS NULL) = (outage_until IS NULL)),
     CHECK (outage_kept IS NULL OR outage_from IS NOT NULL)
 ) WITH (fillfactor = 70);
+CREATE UNIQUE INDEX schedules_by_name ON schedules (name, coalesce(project, '')) WHERE name IS NOT NULL;
 CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
 CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
 CREATE INDEX schedules_by_zone_data ON schedules (zone_data);
@@ -100,7 +103,7 @@ CREATE TABLE runs (
     is_parked boolean NOT NULL,
     is_cancelling boolean NOT NULL,
     -- How its last attempt ended.
-    last_end jsonb,
+    last_end json,
     CHECK ((ready_at IS NOT NULL) = (state = 'planned')),
     CHECK ((owner IS NOT NULL) = (state IN ('claimed', 'running'))),
     CHECK ((wait_for IS NOT NULL) = (state = 'waiting')),
@@ -132,7 +135,8 @@ CREATE TABLE nodes (
     lease_until timestamptz NOT NULL,
     -- How long its lease is, in milliseconds.
     lease bigint NOT NULL CHECK (0 < lease),
-    agents jsonb NOT NULL
+    agents json NOT NULL,
+    about json NOT NULL
 ) WITH (fillfactor = 50);
 
 CREATE TABLE planner (

@@ -1,13 +1,13 @@
-INSERT INTO schedules (id, version, zone, definition, cursor_at, cursor_reached, runs_started, plan_at, zone_data,
+INSERT INTO schedules (id, version, name, project, zone, definition, cursor_at, cursor_reached, runs_started, plan_at, zone_data,
     outage_from, outage_until, outage_kept)
-SELECT id, version, zone, definition::jsonb, cursor_at, cursor_reached::jsonb, runs_started, plan_at, zone_data,
-    outage_from, outage_until, outage_kept::jsonb
+SELECT id, version, name, project, zone, definition::json, cursor_at, cursor_reached::json, runs_started, plan_at, zone_data,
+    outage_from, outage_until, outage_kept::json
 FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[], $7::timestamptz[],
-    $8::timestamptz[], $9::text[], $10::bigint[], $11::text[], $12::text[])
+    $8::timestamptz[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[])
     AS new (id, cursor_at, cursor_reached, runs_started, plan_at, zone_data, outage_from, outage_until, outage_kept,
-        version, zone, definition)
+        version, name, project, zone, definition)
 ON CONFLICT (id) DO UPDATE
-SET version = excluded.version, zone = excluded.zone, definition = excluded.definition, cursor_at = excluded.cursor_at,
+SET version = excluded.version, name = excluded.name, project = excluded.project, zone = excluded.zone, definition = excluded.definition, cursor_at = excluded.cursor_at,
     cursor_reached = excluded.cursor_reached, runs_started = excluded.runs_started, plan_at = excluded.plan_at,
     zone_data = excluded.zone_data, outage_from = excluded.outage_from, outage_until = excluded.outage_until,
     outage_kept = excluded.outage_kept

@@ -6,7 +6,7 @@ WITH changed AS (
         owner = new.owner, wait_for = new.wait_for, wait_until = new.wait_until, reason = new.reason,
         attempt = new.attempt, epoch = new.epoch, losses = new.losses, started_at = new.started_at,
         ended_at = new.ended_at, has_started = new.has_started, is_parked = new.is_parked,
-        is_cancelling = new.is_cancelling, last_end = new.last_end::jsonb
+        is_cancelling = new.is_cancelling, last_end = new.last_end::json
     FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
         $8::uuid[], $9::uuid[], $10::text[], $11::timestamptz[], $12::boolean[], $13::uuid[], $14::text[],
         $15::timestamptz[], $16::text[], $17::bigint[], $18::bigint[], $19::bigint[], $20::timestamptz[],

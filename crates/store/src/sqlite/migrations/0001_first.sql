@@ -40,6 +40,8 @@ CREATE INDEX journal_starts ON journal (seq)
 CREATE TABLE schedules (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     version INTEGER NOT NULL CHECK (0 <= version),
+    name TEXT,
+    project TEXT,
     zone TEXT NOT NULL,
     -- The schedule as JSON, apart from its cursor and its count: those change with every plan and every start.
     definition TEXT NOT NULL CHECK (json_valid(definition)),
@@ -59,6 +61,7 @@ CREATE TABLE schedules (
     CHECK (outage_kept IS NULL OR outage_from IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
+CREATE UNIQUE INDEX schedules_by_name ON schedules (name, ifnull(project, '')) WHERE name IS NOT NULL;
 CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
 CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
 CREATE INDEX schedules_by_zone_data ON schedules (zone_data);
@@ -225,7 +228,8 @@ CREATE TABLE nodes (
     lease_until INTEGER NOT NULL,
     -- How long its lease is, in milliseconds.
     lease INTEGER NOT NULL CHECK (0 < lease),
-    agents TEXT NOT NULL CHECK (json_valid(agents))
+    agents TEXT NOT NULL CHECK (json_valid(agents)),
+    about TEXT NOT NULL CHECK (json_valid(about))
 ) STRICT, WITHOUT ROWID;
 
 -- When a node last said that it has an agent.

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent, RunState};
 use punctual_core::schedule::Work;
 use punctual_core::{NodeId, RunId};
-use punctual_store::{AttemptReport, RunWritten, Store, StoreError};
+use punctual_store::{AttemptReport, Hint, RunWritten, Store, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -78,6 +78,17 @@ impl Nudges {
     /// A run at work was called off: its node stops it at once, and not only with its next renewal.
     pub fn run_cancelled(&self) {
         self.has_stops.store(true, Ordering::Release);
+        self.work.notify_one();
+    }
+
+    /// Another node may have changed something.
+    pub fn hear(&self, hint: Hint) {
+        if hint.plan {
+            self.plan.notify_one();
+        }
+        if hint.stops {
+            self.has_stops.store(true, Ordering::Release);
+        }
         self.work.notify_one();
     }
 

@@ -255,6 +255,17 @@ pub struct About {
     pub skew: i64,
 }
 
+/// What another node's write may mean for this one. It saves waiting, and nothing depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hint {
+    /// There may be something to plan.
+    pub plan: bool,
+    /// There may be something to claim.
+    pub runs: bool,
+    /// A run at work may have been called off.
+    pub stops: bool,
+}
+
 /// A reading of the clock that all nodes of a store share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedTime {

@@ -4,6 +4,8 @@
 //! durable; when it fails, nothing of it is there. Ids and `now` are given by the caller, and every order ends with the
 //! id: the same calls give the same answers on every store. Times are whole microseconds ([`crate::MOMENT`]).
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -14,7 +16,7 @@ use punctual_core::{NodeId, RunId, ScheduleId};
 
 use crate::error::Result;
 use crate::requests::{
-    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, HistoryFilter, HistoryItem, NodeLease, NodeRecord,
+    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, Hint, HistoryFilter, HistoryItem, NodeLease, NodeRecord,
     PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, SharedTime, Sign,
     Written, ZoneDay,
 };
@@ -124,6 +126,11 @@ pub trait Nodes: Send + Sync {
     /// The last reading of the clock that all nodes of this store share, if it has one. Without one, each node has its own.
     fn shared_time(&self) -> Option<SharedTime> {
         None
+    }
+
+    /// Has somebody told when another process may have changed something. A store that has none tells nothing.
+    fn tell(&self, told: Arc<dyn Fn(Hint) + Send + Sync>) {
+        drop(told);
     }
 
     /// A node comes to life, with a lease. On an exclusive store, the runs of all earlier ones are lost to them at once.

@@ -66,6 +66,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let stop = CancellationToken::new();
         let nudges = Arc::new(Nudges::default());
         watch_signals(stop.clone(), Arc::clone(&nudges))?;
+        let heard = Arc::clone(&nudges);
+        store.tell(Arc::new(move |hint| heard.hear(hint)));
         let ids = Arc::new(RandomIds);
         let clock = Arc::new(SteadyClock::new(StoreClock::new(Arc::clone(&store))));
         let editor = Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings));

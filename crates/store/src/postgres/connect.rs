@@ -3,11 +3,13 @@
 //! Nothing here or elsewhere leaves anything in a session: no prepared statements, no settings, no locks that outlive a
 //! transaction. So any connection will do for the next one, also behind a pooler that changes them between transactions.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault::{Done, Fault};
 use super::tls;
@@ -28,7 +30,7 @@ pub(super) struct Connections {
 /// An address that has been understood.
 #[derive(Clone)]
 pub(super) struct Address {
-    config: Config,
+    pub(super) config: Config,
     tls: tls::Choice,
 }
 
@@ -54,6 +56,11 @@ impl Address {
         let tls = tls.unless_near(is_near);
         config.ssl_mode(if tls == tls::Choice::Off { SslMode::Disable } else { SslMode::Require });
         Ok(Address { config, tls })
+    }
+
+    /// What encrypts connections to it, if anything does.
+    pub(super) fn connector(&self) -> Result<Option<MakeRustlsConnect>, StoreError> {
+        self.tls.connector()
     }
 
     /// Connections to it, at most so many at once. They live on the runtime that asks for them.
@@ -91,26 +98,51 @@ fn is_near(host: &Host) -> bool {
     }
 }
 
-impl Connections {
-    /// Reads in one state of the database.
-    pub(super) async fn in_one_state<T>(&self, work: impl AsyncFnOnce(&Client) -> Done<T>) -> Done<T> {
-        let connection = self.get().await?;
-        let read = async {
-            connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-            let read = work(&connection).await?;
-            connection.batch_execute("COMMIT").await?;
-            Ok(read)
-        };
-        let read = read.await;
-        if read.is_err() {
-            // What comes back in the middle of a transaction is not used again.
+/// A connection that may be in the middle of a transaction: unless it is said to be done, it is closed and not used again,
+/// also when whoever uses it is stopped in the middle.
+pub(super) struct Connection(Option<Object>);
+
+impl Connection {
+    /// No transaction is open: somebody else may use it.
+    pub(super) fn done(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Deref for Connection {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.0.as_ref().expect("it is there until it is done")
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
             drop(Object::take(connection));
         }
-        read
     }
+}
 
-    /// A connection, for one statement or one transaction.
+impl Connections {
+    /// A connection, for one statement.
     pub(super) async fn get(&self) -> Done<Object> {
         self.pool.get().await.map_err(Fault::from)
+    }
+
+    /// A connection, for a transaction.
+    pub(super) async fn get_whole(&self) -> Done<Connection> {
+        Ok(Connection(Some(self.get().await?)))
+    }
+
+    /// Reads in one state of the database.
+    pub(super) async fn in_one_state<T>(&self, work: impl AsyncFnOnce(&Client) -> Done<T>) -> Done<T> {
+        let connection = self.get_whole().await?;
+        connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let read = work(&connection).await?;
+        connection.batch_execute("COMMIT").await?;
+        connection.done();
+        Ok(read)
     }
 }

@@ -55,10 +55,11 @@ impl Heart {
 }
 
 async fn renew(connections: &Connections, time: &Time, sign: &Sign) -> Done<Vec<NodeLease>> {
-    let connection = connections.get().await?;
+    let connection = connections.get_whole().await?;
     let renewed = send(&connection, time, sign).await;
-    if renewed.as_ref().is_err_and(Fault::is_passing) {
-        drop(deadpool_postgres::Object::take(connection));
+    // Whoever has lost its lease has lost nothing else.
+    if matches!(renewed, Ok(_) | Err(Fault::Store(_))) {
+        connection.done();
     }
     renewed
 }

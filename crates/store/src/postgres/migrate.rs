@@ -66,8 +66,10 @@ async fn refuse_beside_others(client: &Client) -> Done<()> {
 
 /// How many migrations have been applied, if they are the first of those that this binary knows.
 pub(super) async fn applied(client: &Client, migrations: &[Migration]) -> Done<usize> {
-    let exists: bool = client.query_typed_one("SELECT to_regclass('migrations') IS NOT NULL", &[]).await?.get(0);
-    if !exists {
+    // By a query of its own, not by name: what a session has not found once, it goes on not finding in its transaction.
+    let sql = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'migrations'
+        AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()))";
+    if !client.query_typed_one(sql, &[]).await?.get::<_, bool>(0) {
         return Ok(0);
     }
     let sql = "SELECT name, checksum FROM migrations ORDER BY number";

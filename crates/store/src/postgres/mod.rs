@@ -13,6 +13,7 @@ mod connect;
 mod fault;
 mod heart;
 mod journal;
+mod listen;
 mod load;
 mod migrate;
 mod nodes;
@@ -38,6 +39,7 @@ use self::command::{Asked, Command};
 use self::connect::Connections;
 use self::fault::Done;
 use self::heart::Heart;
+use self::listen::Listeners;
 use self::ownership::Ownership;
 use self::time::Time;
 use crate::error::{Result, StoreError};
@@ -52,6 +54,7 @@ pub struct PostgresStore {
     ownership: Ownership,
     heart: Heart,
     time: Time,
+    listeners: Listeners,
     /// What is worth a warning about the server.
     warnings: Vec<String>,
     /// Dropped last, without waiting: nobody is left who wants to know.

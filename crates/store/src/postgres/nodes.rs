@@ -1,5 +1,7 @@
 //! Nodes, their leases, and the planner's.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use punctual_core::NodeId;
@@ -7,7 +9,7 @@ use punctual_core::NodeId;
 use super::PostgresStore;
 use super::rows::{NODE_COLUMNS, read_node};
 use crate::error::Result;
-use crate::requests::{About, NodeLease, NodeRecord, PlannerLease, Renewal, SharedTime, Sign};
+use crate::requests::{About, Hint, NodeLease, NodeRecord, PlannerLease, Renewal, SharedTime, Sign};
 use crate::roles::Nodes;
 use crate::writing::Needs;
 
@@ -19,6 +21,10 @@ impl Nodes for PostgresStore {
 
     fn shared_time(&self) -> Option<SharedTime> {
         self.time.last()
+    }
+
+    fn tell(&self, told: Arc<dyn Fn(Hint) + Send + Sync>) {
+        self.listeners.add(told);
     }
 
     async fn join(&self, sign: &Sign) -> Result<Renewal> {

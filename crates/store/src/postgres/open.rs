@@ -8,6 +8,7 @@ use super::PostgresStore;
 use super::connect::{Address, Connections};
 use super::fault::Done;
 use super::heart::Heart;
+use super::listen::Listeners;
 use super::migrate::{MIGRATIONS, applied, migrate};
 use super::ownership::Ownership;
 use super::time::Time;
@@ -52,8 +53,12 @@ impl PostgresStore {
         let (commands, queue) = mpsc::unbounded_channel();
         let writer = Writer { connections: connections.clone(), ownership: ownership.clone(), state: None };
         runtime.spawn(writer.run(queue));
+        let listeners = Listeners::default();
+        if migrates {
+            runtime.spawn(listeners.clone().listen(address.clone()));
+        }
         let heart = Heart::start(&address, time.clone()).map_err(failed)?;
-        Ok(PostgresStore { commands, connections, ownership, heart, time, warnings, runtime: Some(runtime) })
+        Ok(PostgresStore { commands, connections, ownership, heart, time, listeners, warnings, runtime: Some(runtime) })
     }
 }
 

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use super::command::Command;
 use super::connect::Connections;
 use super::fault::{Done, Fault};
+use super::listen::notification;
 use super::load::{self, Loaded};
 use super::ownership::Ownership;
 use super::partitions;
@@ -30,14 +31,18 @@ use crate::writing::{Changes, Cluster, Needs, Writing};
 /// The most commands in one transaction.
 const BATCH_MAX: usize = 256;
 
-/// How long a batch is tried before its callers are told that it does not work.
-const TRY_FOR: Duration = Duration::from_secs(10);
+/// How long a batch is tried before its callers are told that it does not work: a node that waits for a claim renews its
+/// lease only behind it.
+const TRY_FOR: Duration = Duration::from_secs(4);
 
 /// How long one attempt may take.
-const ATTEMPT_MAX: Duration = Duration::from_secs(30);
+const ATTEMPT_MAX: Duration = Duration::from_secs(8);
+
+/// How long one may take that reads everything.
+const LONG_ATTEMPT_MAX: Duration = Duration::from_secs(300);
 
 /// The limits of a transaction: none waits for ever, and none that is left alone keeps the pen.
-const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '30s';
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '300s';
     SET LOCAL idle_in_transaction_session_timeout = '3s'";
 
 /// A day before every entry.
@@ -83,9 +88,11 @@ impl Writer {
         let mut sent: Option<Sent> = None;
         let mut rest = Duration::from_millis(20);
         loop {
-            let done = match tokio::time::timeout(ATTEMPT_MAX, self.attempt(&mut batch, &mut sent)).await {
+            let is_long = batch.iter().any(|command| command.needs().checkpoint_until.is_some());
+            let max = if is_long { LONG_ATTEMPT_MAX } else { ATTEMPT_MAX };
+            let done = match tokio::time::timeout(max, self.attempt(&mut batch, &mut sent)).await {
                 Ok(done) => done,
-                Err(_) => Err(Fault::Slow(ATTEMPT_MAX.as_secs())),
+                Err(_) => Err(Fault::Slow(max.as_secs())),
             };
             let Err(fault) = done else {
                 batch.into_iter().for_each(|command| command.answer(Ok(())));
@@ -118,14 +125,10 @@ impl Writer {
 
     /// One transaction. On an error nothing is written, unless it is unclear: then `sent` says what to look for.
     async fn attempt(&mut self, batch: &mut [Box<dyn Command>], sent: &mut Option<Sent>) -> Done<()> {
-        let connection = self.connections.get().await?;
-        let done = self.transaction(&connection, batch, sent).await;
-        match &done {
-            Ok(()) => {}
-            // What came back in the middle of a transaction is not used again.
-            Err(_) => drop(deadpool_postgres::Object::take(connection)),
-        }
-        done
+        let connection = self.connections.get_whole().await?;
+        self.transaction(&connection, batch, sent).await?;
+        connection.done();
+        Ok(())
     }
 
     async fn transaction(
@@ -167,11 +170,13 @@ impl Writer {
             partitions::add(client, day.expect("an entry has a day"), head_before.seq + 1).await?;
         }
         let statements = save::statements(&changes, day.unwrap_or_default());
-        let last =
-            if changes.lines.is_empty() { "COMMIT" } else { "SELECT pg_notify('punctual', current_schema()); COMMIT" };
+        // One word to the others at most, with the commit.
+        let last = notification(&changes).map_or("COMMIT".to_owned(), |said| format!("{said}; COMMIT"));
         let has_lines = !changes.lines.is_empty();
-        if let Err(fault) = save::send(client, &statements, last).await {
-            *sent = fault.is_unclear().then_some(Sent { head, has_lines });
+        // Whatever interrupts this, it is known afterwards what to look for.
+        *sent = Some(Sent { head, has_lines });
+        if let Err(fault) = save::send(client, &statements, &last).await {
+            *sent = sent.take().filter(|_| fault.is_unclear());
             return Err(fault);
         }
         (state.head, state.day) = (head, day);

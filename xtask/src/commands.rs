@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use punctual_lab::postgres::{Durability, Server};
 
-use crate::postgres::{Durability, Server};
 use crate::shell::{answers, command, exit_code, root, run};
 
 /// The seeds whose histories are part of every test, from 0 on: about a minute on two cores.
@@ -22,12 +22,12 @@ pub(crate) fn test() -> anyhow::Result<()> {
     run(command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     if answers("cargo", &["nextest", "--version"]) {
-        server.run(&mut command("cargo", &["nextest", "run", "--workspace", "--locked"]))?;
+        run(server.tell(&mut command("cargo", &["nextest", "run", "--workspace", "--locked"])))?;
     } else {
         // nextest only makes it faster: a machine without it runs the same tests.
-        server.run(&mut command("cargo", &["test", "--workspace", "--all-targets", "--locked"]))?;
+        run(server.tell(&mut command("cargo", &["test", "--workspace", "--all-targets", "--locked"])))?;
     }
-    server.run(&mut command("cargo", &["test", "--workspace", "--doc", "--locked"]))?;
+    run(server.tell(&mut command("cargo", &["test", "--workspace", "--doc", "--locked"])))?;
     drop(server);
     run(&mut command("cargo", &[&SIM[..], &["--seeds", SIM_SEEDS]].concat()))?;
     if answers("cargo", &["deny", "--version"]) {
@@ -48,7 +48,8 @@ pub(crate) fn oracle() -> anyhow::Result<()> {
 /// Random operations on the stores and the model, more than for every change.
 pub(crate) fn differential(operations: &str) -> anyhow::Result<()> {
     let args = ["test", "--release", "--locked", "-p", "punctual-store", "--test", "differential", "--", "--nocapture"];
-    Server::start(Durability::Off)?.run(command("cargo", &args).env("PUNCTUAL_DIFFERENTIAL_OPS", operations))
+    let server = Server::start(Durability::Off)?;
+    run(server.tell(command("cargo", &args).env("PUNCTUAL_DIFFERENTIAL_OPS", operations)))
 }
 
 /// Coverage-guided fuzzing of the parsers, over the kept corpus.
@@ -99,9 +100,15 @@ pub(crate) fn sim(args: &[&str]) -> anyhow::Result<ExitCode> {
     Ok(exit_code(status))
 }
 
+/// The long form of the test that kills, stops, cuts off and crashes nodes and database.
+pub(crate) fn chaos(seconds: &str) -> anyhow::Result<()> {
+    let args = ["test", "--locked", "-p", "punctual", "--test", "server", "--", "chaos", "--nocapture"];
+    run(command("cargo", &args).env("PUNCTUAL_CHAOS_SECONDS", seconds))
+}
+
 /// The speed tables.
 pub(crate) fn bench() -> anyhow::Result<()> {
     let server = Server::start(Durability::Off)?;
-    server.run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-core"]))?;
-    server.run(&mut command("cargo", &["bench", "--locked", "-p", "punctual-store", "--bench", "claim"]))
+    run(server.tell(&mut command("cargo", &["bench", "--locked", "-p", "punctual-core"])))?;
+    run(server.tell(&mut command("cargo", &["bench", "--locked", "-p", "punctual-store", "--bench", "claim"])))
 }

@@ -16,6 +16,8 @@ cargo xtask COMMAND
   differential  a million random operations, or as many as it is told, on the model and every store
   sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json];
             cargo xtask sim --help says more
+  chaos     three real nodes on a real PostgreSQL, all killed, stopped, cut off and crashed for ten minutes, or as many
+            seconds as it is told; PUNCTUAL_CHAOS_SEED is another course of events
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
   bench     the speed tables: next slot against other crates, a day plan for 100,000 schedules, claims among a million runs
   postgres  a throwaway PostgreSQL server, for a command or until Ctrl-C: cargo xtask postgres [--durable] [-- COMMAND ARGS];
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         ["oracle"] => done(commands::oracle()),
         ["fuzz", rest @ ..] => done(commands::fuzz(rest)),
         ["sim", rest @ ..] => commands::sim(rest),
+        ["chaos"] => done(commands::chaos("600")),
+        ["chaos", seconds] => done(commands::chaos(seconds)),
         ["bench"] => done(commands::bench()),
         ["differential"] => done(commands::differential("1000000")),
         ["differential", operations] => done(commands::differential(operations)),

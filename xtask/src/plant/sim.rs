@@ -7,8 +7,10 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 
 use super::{Caught, Place};
-use crate::commands::SIM_SEEDS;
 use crate::shell::command;
+
+/// Some bugs need a rare history to show.
+const SEEDS: &str = "1000";
 
 /// What is wrong, the rules that may notice first, and where it is planted: in two places where one guards the other.
 type Bug = (&'static str, &'static [&'static str], &'static [Place]);
@@ -178,7 +180,7 @@ pub(super) fn catches(tree: &Path, scratch: &Path) -> anyhow::Result<Option<Caug
     let built = build.output().context("starting cargo")?;
     ensure!(built.status.success(), "the planted bug does not compile:\n{}", String::from_utf8_lossy(&built.stderr));
     let program = target.join("release/punctual-sim");
-    let mut simulate = command(&program.to_string_lossy(), &["--seeds", SIM_SEEDS, "--first"]);
+    let mut simulate = command(&program.to_string_lossy(), &["--seeds", SEEDS, "--first"]);
     let output = simulate.output().context("starting the simulation")?;
     match output.status.code() {
         Some(0) => Ok(None),

@@ -1,5 +1,8 @@
-//! The real binary as a server: it runs, records, stops cleanly, says what is wrong, and is killed at bad moments.
+//! The real binary as a server: it runs, records, stops cleanly, says what is wrong, and is killed at bad moments; alone, and
+//! several of them on one PostgreSQL.
 
+mod chaos;
 mod crash;
+mod nodes;
 mod support;
 mod up;

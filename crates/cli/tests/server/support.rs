@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A folder with a configuration, a database and an agent; gone when it is dropped.
 pub(crate) struct Place {
     folder: PathBuf,
+    /// Where it keeps everything, if that is not the file in the folder.
+    database: Option<String>,
 }
 
 /// A running server. Dropping it kills it.
@@ -26,9 +28,15 @@ impl Place {
         let folder = std::env::temp_dir().join(format!("punctual-{test}-{}", std::process::id()));
         fs::remove_dir_all(&folder).ok();
         fs::create_dir_all(&folder).unwrap();
-        let place = Place { folder };
+        let place = Place { folder, database: None };
         place.write("punctual.toml", config);
         place
+    }
+
+    /// The same folder, with another database.
+    pub(crate) fn with_database(mut self, address: &str) -> Place {
+        self.database = Some(address.to_owned());
+        self
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -51,6 +59,10 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
         command.args(args).current_dir(&self.folder).env_remove("PUNCTUAL_LOG").stdin(Stdio::null());
+        match &self.database {
+            Some(address) => command.env("PUNCTUAL_DATABASE", address),
+            None => command.env_remove("PUNCTUAL_DATABASE"),
+        };
         command
     }
 
@@ -76,8 +88,14 @@ impl Place {
 
     /// Starts a server whose log goes to `log`.
     pub(crate) fn up(&self) -> Server {
+        self.up_with(&[])
+    }
+
+    /// The same, with more arguments.
+    pub(crate) fn up_with(&self, args: &[&str]) -> Server {
         let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
-        let child = self.command(&["up"]).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        let mut command = self.command(&["up"]);
+        let child = command.args(args).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         Server { child }
     }
 
@@ -122,6 +140,11 @@ impl Server {
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.signal("TERM");
         self.wait()
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
     }
 
     /// Waits for its end.

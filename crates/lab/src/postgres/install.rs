@@ -3,14 +3,15 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context;
 
 use super::account::is_root;
-use crate::shell::{answers, command, run};
+use crate::shell::{answers, run};
 
 /// What to do where it is not done for you.
-pub(crate) const ADVICE: &str = "\
+pub(super) const ADVICE: &str = "\
 Install its server programs, no server needs to run:
   Debian, Ubuntu   apt-get install postgresql   (done for you when you are root)
   Fedora           dnf install postgresql-server
@@ -24,18 +25,21 @@ const SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
 const NO_SERVER: &str = "create_main_cluster = false";
 
 /// Whether it can be installed without asking anybody.
-pub(crate) fn is_possible() -> bool {
+pub(super) fn is_possible() -> bool {
     is_root() && answers("apt-get", &["--version"])
 }
 
 /// Installs the programs, and says how. No server is created or started.
-pub(crate) fn install() -> anyhow::Result<()> {
+pub(super) fn install() -> anyhow::Result<()> {
     println!("\nNo PostgreSQL that is new enough is here: its programs are installed, without a server that runs.");
     forgo_server(Path::new(SETTINGS)).with_context(|| format!("writing {SETTINGS}"))?;
     let apt = |args: &[&str]| {
         // Somebody else may be installing something; and nobody is there to answer questions.
-        let mut apt = command("apt-get", &["--option", "DPkg::Lock::Timeout=120", "--quiet"]);
-        apt.args(args).env("DEBIAN_FRONTEND", "noninteractive").env("UCF_FORCE_CONFFOLD", "1");
+        let mut apt = Command::new("apt-get");
+        apt.args(["--option", "DPkg::Lock::Timeout=120", "--quiet"])
+            .args(args)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .env("UCF_FORCE_CONFFOLD", "1");
         run(&mut apt)
     };
     apt(&["update"])?;

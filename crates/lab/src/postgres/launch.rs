@@ -24,12 +24,12 @@ const READY_AFTER_MAX: Duration = Duration::from_secs(60);
 const LOG_LINES_SHOWN: usize = 30;
 
 /// A server's process, until it is over.
-pub(crate) type Process = JoinHandle<io::Result<ExitStatus>>;
+pub(super) type Process = JoinHandle<io::Result<ExitStatus>>;
 
 /// Starts the server and waits for its word that it is ready. Nothing comes back if another program took its port.
 ///
 /// Ending it is the keeper's part, also when it does not become ready.
-pub(crate) fn launch(postgres: &mut Command, log: &Path) -> anyhow::Result<Option<Process>> {
+pub(super) fn launch(postgres: &mut Command, log: &Path) -> anyhow::Result<Option<Process>> {
     let log_file = File::create(log).context("creating the log of the server")?;
     // In a group of its own: Ctrl-C is for this process and its command, and the server ends after them.
     let process = postgres.process_group(0).stderr(Stdio::piped()).spawn().context("starting postgres")?;
@@ -61,7 +61,7 @@ fn follow(mut process: Child, mut log: File, ready: &Sender<()>) -> io::Result<E
 }
 
 /// The last lines of a log.
-pub(crate) fn end_of(log: &Path) -> String {
+pub(super) fn end_of(log: &Path) -> String {
     let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")

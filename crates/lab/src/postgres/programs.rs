@@ -15,15 +15,15 @@ const NEEDED: [&str; 3] = ["initdb", "postgres", "pg_ctl"];
 
 /// The server programs of one version, in one folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Programs {
-    pub(crate) folder: PathBuf,
+pub(super) struct Programs {
+    pub(super) folder: PathBuf,
     /// The first number of the version: 15 for 15.18.
-    pub(crate) version: u32,
+    pub(super) version: u32,
 }
 
 impl Programs {
     /// The programs that are there, or, where it may be done without asking, that are then installed.
-    pub(crate) fn find_or_install() -> anyhow::Result<Programs> {
+    pub(super) fn find_or_install() -> anyhow::Result<Programs> {
         let find = || choose(&found(chosen_places()), &found(usual_places()));
         if let Some(programs) = find() {
             return Ok(programs);

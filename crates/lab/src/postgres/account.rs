@@ -12,14 +12,14 @@ const NAMES: [&str; 2] = ["postgres", "nobody"];
 
 /// A user that is not root, and its group.
 #[derive(Clone, Copy)]
-pub(crate) struct Account {
+pub(super) struct Account {
     user: u32,
     group: u32,
 }
 
 impl Account {
     /// As whom the programs have to run; `None` means as whoever runs this.
-    pub(crate) fn for_programs() -> anyhow::Result<Option<Account>> {
+    pub(super) fn for_programs() -> anyhow::Result<Option<Account>> {
         if !is_root() {
             return Ok(None);
         }
@@ -37,12 +37,12 @@ impl Account {
 }
 
 /// Whether this process may do everything.
-pub(crate) fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     said("id", &["-u"]).is_some_and(|id| id == "0")
 }
 
 /// Makes a command run as an account, without any of root's groups.
-pub(crate) fn run_as(command: &mut Command, account: Option<Account>) {
+pub(super) fn run_as(command: &mut Command, account: Option<Account>) {
     if let Some(Account { user, group }) = account {
         // The standard library forgets the other groups when it changes the user.
         command.uid(user).gid(group);

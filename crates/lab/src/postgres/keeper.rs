@@ -22,14 +22,14 @@ for _ in 1 2 3 4 5; do rm -rf "$2" && exit 0; sleep 1; done
 "#;
 
 /// A folder, and who removes it.
-pub(crate) struct Keeper {
+pub(super) struct Keeper {
     folder: PathBuf,
     shell: Child,
 }
 
 impl Keeper {
     /// Makes a new folder, of the account's and in which only it can look, and has it kept.
-    pub(crate) fn make_folder(programs: &Programs, account: Option<Account>) -> anyhow::Result<Keeper> {
+    pub(super) fn make_folder(programs: &Programs, account: Option<Account>) -> anyhow::Result<Keeper> {
         let folder = new_folder(account)?;
         let mut shell = Command::new("sh");
         shell.args(["-c", SCRIPT, "keeper"]).arg(&programs.folder).arg(&folder);
@@ -40,17 +40,17 @@ impl Keeper {
         Ok(Keeper { folder, shell })
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Where the server keeps its data.
-    pub(crate) fn data(&self) -> PathBuf {
+    pub(super) fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
     /// What the server says.
-    pub(crate) fn log(&self) -> PathBuf {
+    pub(super) fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 }

@@ -9,12 +9,14 @@ use punctual_engine::clock::now;
 use punctual_store::sqlite::{self, Restore};
 use serde_json::json;
 
-use crate::database::DatabaseArgs;
+use crate::database::{Database, DatabaseArgs};
 use crate::output::print;
+use crate::transfer::{ImportArgs, export_to, import};
 
 /// Copy the database to a file, while a server uses it or not.
 ///
-/// The copy is one moment of the database, is checked when it is done, and appears under its name only when it is complete.
+/// The copy is one moment of the database, is checked when it is done, and appears under its name only when it is complete. Of a
+/// PostgreSQL database it is an export.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
     /// Where to; the file must not exist
@@ -51,21 +53,38 @@ pub(crate) struct RestoreArgs {
 }
 
 pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<()> {
-    let store = args.database.read_file()?;
-    let mut progress = Progress::new("copied");
-    store
-        .backup(&args.to, |done, total| progress.show(done, total))
-        .with_context(|| format!("copying {} to {}", args.database.database, args.to.display()))?;
-    progress.end();
+    match &args.database.database {
+        Database::Sqlite(_) => copy_file(args)?,
+        Database::Postgres(_) => drop(export_to(&args.database, &args.to)?),
+    }
     if args.json {
         return print(&format!("{:#}\n", json!({ "backup": args.to, "bytes": size(&args.to) })));
     }
     print(&format!("{}: a backup of {}, checked\n", args.to.display(), args.database.database))
 }
 
+fn copy_file(args: &BackupArgs) -> anyhow::Result<()> {
+    let mut progress = Progress::new("copied");
+    args.database
+        .read_file()?
+        .backup(&args.to, |done, total| progress.show(done, total))
+        .with_context(|| format!("copying {} to {}", args.database.database, args.to.display()))?;
+    progress.end();
+    Ok(())
+}
+
 pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
-    let to = args.database.path()?;
-    let restore = Restore { from: args.from.clone(), to: to.to_owned(), now: now(), overwrites: args.force };
+    let to = match &args.database.database {
+        Database::Sqlite(path) => path,
+        Database::Postgres(_) => {
+            anyhow::ensure!(
+                !args.force,
+                "--force is for files: empty the PostgreSQL database yourself, as with dropdb and createdb"
+            );
+            return import(&ImportArgs { from: args.from.clone(), database: args.database.clone(), json: args.json });
+        }
+    };
+    let restore = Restore { from: args.from.clone(), to: to.clone(), now: now(), overwrites: args.force };
     let mut progress = Progress::new("restored");
     sqlite::restore(&restore, |done, total| progress.show(done, total))
         .with_context(|| format!("restoring {} to {}", args.from.display(), to.display()))?;
@@ -81,18 +100,18 @@ fn size(path: &Path) -> u64 {
 }
 
 /// How far it is, on a terminal.
-struct Progress {
+pub(crate) struct Progress {
     word: &'static str,
     is_shown: bool,
     percent: Option<u64>,
 }
 
 impl Progress {
-    fn new(word: &'static str) -> Progress {
+    pub(crate) fn new(word: &'static str) -> Progress {
         Progress { word, is_shown: std::io::stderr().is_terminal(), percent: None }
     }
 
-    fn show(&mut self, done: u64, total: u64) {
+    pub(crate) fn show(&mut self, done: u64, total: u64) {
         let percent = (done * 100).checked_div(total).unwrap_or(100);
         if self.is_shown && self.percent.replace(percent) != Some(percent) {
             eprint!("\r{percent:3} % {}", self.word);
@@ -100,7 +119,7 @@ impl Progress {
         }
     }
 
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.percent.is_some() && self.is_shown {
             eprintln!();
         }

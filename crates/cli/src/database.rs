@@ -85,7 +85,7 @@ impl DatabaseArgs {
         match &self.database {
             Database::Sqlite(path) => Ok(path),
             Database::Postgres(_) => {
-                anyhow::bail!("this is for sqlite:FILE only; use pg_dump for a PostgreSQL database")
+                anyhow::bail!("this is for sqlite:FILE only")
             }
         }
     }

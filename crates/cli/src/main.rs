@@ -10,6 +10,7 @@ mod nodes;
 mod output;
 mod plan;
 mod preview;
+mod transfer;
 mod up;
 mod verify;
 mod zoned_cron;
@@ -37,6 +38,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
+    Export(transfer::ExportArgs),
+    Import(transfer::ImportArgs),
     Preview(Box<preview::PreviewArgs>),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
@@ -61,6 +64,8 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Backup(args) => done(backup::backup(&args)),
         Command::Restore(args) => done(backup::restore(&args)),
+        Command::Export(args) => done(transfer::export(&args)),
+        Command::Import(args) => done(transfer::import(&args)),
         Command::Preview(args) => done(preview::run(*args)),
         Command::Config(args) => done(config::run(args)),
         Command::Doctor(args) => done(doctor::run(args)),

@@ -19,6 +19,7 @@ pub mod postgres;
 mod requests;
 mod roles;
 pub mod sqlite;
+pub mod transfer;
 mod writing;
 
 pub use error::{Result, StoreError};

@@ -3,6 +3,7 @@
 
 mod chaos;
 mod crash;
+mod moving;
 mod nodes;
 mod support;
 mod up;

@@ -60,6 +60,11 @@ impl Mirror {
         mirror
     }
 
+    /// Every epoch is higher than this.
+    pub(crate) fn epoch_floor(&self) -> u64 {
+        self.world.epoch_floor
+    }
+
     /// A run that is not over.
     pub(crate) fn run(&self, id: RunId) -> Option<&Run> {
         self.world.runs.get(&id)

@@ -12,6 +12,7 @@ mod command;
 mod connect;
 mod fault;
 mod heart;
+mod import;
 mod journal;
 mod listen;
 mod load;
@@ -29,6 +30,8 @@ mod tls;
 mod values;
 mod verify;
 mod writer;
+
+pub use import::import;
 
 use std::future::Future;
 

@@ -114,6 +114,13 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
     if !changes.lines.is_empty() {
         statements.push(insert_lines(changes, day));
     }
+    if let Some(floor) = changes.epoch_floor {
+        for sql in
+            ["UPDATE pen SET epoch_floor = $1", "UPDATE runs SET epoch = greatest(epoch, $1) WHERE ended_at IS NULL"]
+        {
+            statements.push(Statement::new(sql).with(signed(floor), Type::INT8));
+        }
+    }
     if let Some(first) = changes.first {
         let sql = "UPDATE pen SET first_seq = $1, checksum_before = $2";
         statements

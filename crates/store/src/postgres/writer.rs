@@ -26,7 +26,7 @@ use super::values::{At, day_of};
 use crate::columns::{count, signed};
 use crate::mirror::{Followed, Mirror};
 use crate::requests::Head;
-use crate::writing::{Changes, Cluster, Needs, Writing};
+use crate::writing::{Changes, Cluster, Found, Needs, Writing};
 
 /// The most commands in one transaction.
 const BATCH_MAX: usize = 256;
@@ -53,6 +53,8 @@ pub(super) struct Writer {
     pub(super) connections: Connections,
     pub(super) ownership: Ownership,
     pub(super) state: Option<State>,
+    /// Whether the journal has turned out to be another than it was: commits are lost that nodes know of.
+    pub(super) has_lost: bool,
 }
 
 /// What is known between two transactions.
@@ -126,8 +128,42 @@ impl Writer {
     /// One transaction. On an error nothing is written, unless it is unclear: then `sent` says what to look for.
     async fn attempt(&mut self, batch: &mut [Box<dyn Command>], sent: &mut Option<Sent>) -> Done<()> {
         let connection = self.connections.get_whole().await?;
+        if self.has_lost {
+            self.begin_anew(&connection).await?;
+        }
         self.transaction(&connection, batch, sent).await?;
         connection.done();
+        Ok(())
+    }
+
+    /// Reads everything, unless it is here.
+    async fn load(&mut self, client: &Client) -> Done<()> {
+        if self.state.is_none() {
+            let Loaded { mirror, head, day } = load::load(client).await?;
+            self.ownership.replace(&mirror);
+            self.state = Some(State { mirror, head, day });
+        }
+        Ok(())
+    }
+
+    /// A server without commits that nodes know of has come in the place of the one before: every epoch is raised above all
+    /// that were given, so that nobody who holds a run by one of them is heard any more.
+    async fn begin_anew(&mut self, client: &Client) -> Done<()> {
+        self.load(client).await?;
+        let state = self.state.as_mut().expect("it was just read");
+        let (cluster, _) = take_pen(client, state, false).await?;
+        let now = cluster.now.expect("the database has a clock");
+        let (found, changes) = (Found::default(), Changes::default());
+        let mut writing = Writing { mirror: &mut state.mirror, found, cluster, head: state.head, changes };
+        writing.begin_anew(now)?;
+        let day = state.day.map_or(day_of(now), |day| day.max(day_of(now)));
+        let (first_seq, changes) = (state.head.seq + 1, writing.changes);
+        if state.day != Some(day) {
+            partitions::add(client, day, first_seq).await?;
+        }
+        save::send(client, &save::statements(&changes, day), "COMMIT").await?;
+        warn!("the database has lost commits, as after the failover to a standby: every run has a new epoch");
+        (self.state, self.has_lost) = (None, false);
         Ok(())
     }
 
@@ -137,14 +173,12 @@ impl Writer {
         batch: &mut [Box<dyn Command>],
         sent: &mut Option<Sent>,
     ) -> Done<()> {
-        if self.state.is_none() {
-            let Loaded { mirror, head, day } = load::load(client).await?;
-            self.ownership.replace(&mirror);
-            self.state = Some(State { mirror, head, day });
-        }
         let needs = all_needs(batch);
+        self.load(client).await?;
         let state = self.state.as_mut().expect("it was just read");
-        let (cluster, first) = take_pen(client, state, needs.locks_nodes).await?;
+        let taken = take_pen(client, state, needs.locks_nodes).await;
+        self.has_lost |= matches!(taken, Err(Fault::Lost(_)));
+        let (cluster, first) = taken?;
         if let Some(sent) = sent.take().filter(|sent| sent.has_lines)
             && load::has_entry(client, sent.head).await?
         {
@@ -224,7 +258,7 @@ async fn take_pen(client: &Client, state: &mut State, locks_nodes: bool) -> Done
         let last = entries.next().map(rows::read_entry).transpose()?;
         let is_same = last.is_some_and(|last| last.seq == state.head.seq && last.checksum == state.head.checksum);
         if !is_same {
-            return Err(Fault::Differs(format!("entry {} is not what it was", state.head.seq)));
+            return Err(Fault::Lost(state.head.seq));
         }
     }
     for row in entries {

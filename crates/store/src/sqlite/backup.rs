@@ -77,7 +77,12 @@ fn try_restore(restore: &Restore, progress: impl FnMut(u64, u64)) -> Done<()> {
     refuse_differences(&part)?;
     begin_anew(&part, *now)?;
     refuse_differences(&part)?;
-    sync(&part)?;
+    put_in_place(&lock, &part, to)
+}
+
+/// Makes a file the database; one that is there stays under another name.
+pub(super) fn put_in_place(lock: &Lock, part: &Path, to: &Path) -> Done<()> {
+    sync(part)?;
     // A write-ahead log must never lie beside another database than its own.
     for suffix in ["", "-wal", "-shm"] {
         let old = beside(to, suffix);
@@ -86,12 +91,12 @@ fn try_restore(restore: &Restore, progress: impl FnMut(u64, u64)) -> Done<()> {
         }
     }
     lock.forget_head().map_err(Fault::other)?;
-    std::fs::rename(&part, to).map_err(Fault::other)?;
+    std::fs::rename(part, to).map_err(Fault::other)?;
     sync_folder(to)
 }
 
 /// The name under which a copy is made, without what an earlier try has left there.
-fn fresh_part(to: &Path) -> Done<PathBuf> {
+pub(super) fn fresh_part(to: &Path) -> Done<PathBuf> {
     let part = beside(to, ".part");
     for suffix in ["", "-wal", "-shm", "-journal"] {
         match std::fs::remove_file(beside(&part, suffix)) {
@@ -131,13 +136,13 @@ fn copy(from: &Path, to: &Path, mut progress: impl FnMut(u64, u64)) -> Done<()> 
     Ok(())
 }
 
-fn create_private(path: &Path) -> Done<()> {
+pub(super) fn create_private(path: &Path) -> Done<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     made.map(drop).map_err(Fault::other)
 }
 
-fn refuse_differences(path: &Path) -> Done<()> {
+pub(super) fn refuse_differences(path: &Path) -> Done<()> {
     let found = verify(path)?;
     match found.first() {
         None => Ok(()),
@@ -166,7 +171,7 @@ fn begin_anew(path: &Path, now: Timestamp) -> Done<()> {
 
 impl Session {
     /// Lifts the epoch of every run that is not over to a floor, as the fold of the entry does.
-    fn raise_epochs(&mut self, now: Timestamp) -> Done<()> {
+    pub(super) fn raise_epochs(&mut self, now: Timestamp) -> Done<()> {
         let floor = self.epoch_floor.max(u64::try_from(now.as_millisecond()).unwrap_or(0));
         let sql = "UPDATE runs SET epoch = max(epoch, ?1) WHERE ended_at IS NULL";
         self.connection.execute(sql, params![signed(floor)])?;

@@ -14,6 +14,7 @@ mod claims;
 mod derived;
 mod fault;
 mod gates;
+mod import;
 mod journal;
 mod lanes;
 mod lock;
@@ -42,6 +43,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 pub use backup::{Restore, restore};
+pub use import::import;
 
 use self::fault::Done;
 use self::readers::Readers;

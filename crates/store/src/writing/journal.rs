@@ -19,6 +19,15 @@ impl Writing<'_> {
         Ok(old.len())
     }
 
+    /// Raises every epoch above all that were ever given. The mirror is of no use any more.
+    pub(crate) fn begin_anew(&mut self, now: Timestamp) -> Result<()> {
+        // An epoch goes up with a claim, a clock with every millisecond: no run was ever claimed so often.
+        let epoch_floor = self.mirror.epoch_floor().max(u64::try_from(now.as_millisecond()).unwrap_or(0));
+        self.append(now, Body::Restored { epoch_floor })?;
+        self.changes.epoch_floor = Some(epoch_floor);
+        Ok(())
+    }
+
     /// Writes everything as it is now, and moves the beginning of the journal to the last checkpoint at `before` or earlier.
     /// How many entries are before it.
     pub(crate) fn prune(&mut self, now: Timestamp, before: Timestamp) -> Result<u64> {

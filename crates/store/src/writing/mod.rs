@@ -76,7 +76,7 @@ pub(crate) struct Cluster {
 }
 
 /// What a transaction writes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
     pub(crate) schedules: BTreeMap<ScheduleId, Row<ScheduleRecord>>,
     pub(crate) runs: BTreeMap<RunId, Row<Run>>,
@@ -90,6 +90,8 @@ pub(crate) struct Changes {
     pub(crate) agents_named: BTreeMap<String, Timestamp>,
     /// Runs that were over long ago, and go.
     pub(crate) forgotten: Vec<RunId>,
+    /// Every epoch of a run that is not over is at least this now.
+    pub(crate) epoch_floor: Option<u64>,
     /// The first entry that counts from now on, with the checksum of the one before it.
     pub(crate) first: Option<Head>,
 }
@@ -113,6 +115,13 @@ pub(crate) struct Line {
     pub(crate) run: Option<RunId>,
     pub(crate) body: String,
     pub(crate) checksum: u64,
+}
+
+impl<T> Row<T> {
+    /// A row that was not there.
+    pub(crate) fn new(after: T) -> Row<T> {
+        Row { before: None, after: Some(after) }
+    }
 }
 
 impl Changes {

@@ -64,7 +64,8 @@ impl Writing<'_> {
         dead.len()
     }
 
-    fn remove_node(&mut self, node: NodeId, now: Timestamp, is_lost: bool) {
+    /// Takes the runs of a node away from it: it is dead, or it stops.
+    pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp, is_lost: bool) {
         let owned: Vec<RunId> = self.mirror.owned(node).map(|run| run.id).collect();
         let wants = Wants::runs(owned.iter().copied());
         self.change(&wants, now, |draft| change::take_away(draft, node, &owned, is_lost));

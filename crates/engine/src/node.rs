@@ -234,6 +234,8 @@ impl Incarnation {
                     later(now, RETRY_AFTER)
                 }
             };
+            // The clock may have been set back while the store took its time.
+            let wake_at = wake_at.min(later(clock.now(), self.parts.settings.poll.duration()));
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
@@ -449,6 +451,7 @@ async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
                 later(now, RETRY_AFTER)
             }
         };
+        let wake_at = wake_at.min(later(clock.now(), planner.poll()));
         tokio::select! {
             biased;
             () = stop.cancelled() => return,

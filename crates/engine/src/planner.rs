@@ -236,8 +236,13 @@ impl Planner {
         Ok(())
     }
 
+    /// No rest is longer.
+    pub fn poll(&self) -> SignedDuration {
+        self.settings.poll.duration()
+    }
+
     fn poll_at(&self, now: Timestamp) -> Timestamp {
-        later(now, self.settings.poll.duration())
+        later(now, self.poll())
     }
 
     fn timetable(&mut self, schedule: &Schedule) -> Result<Arc<Timetable>, CompileError> {

@@ -77,7 +77,7 @@ impl Setup {
             start: start(&mut random),
             lasts: Duration::from_secs(random.between(2 * 86_400, 6 * 86_400)),
             is_exclusive,
-            slots: if is_exclusive { 1 } else { random.between(1, 3) as usize },
+            slots: if is_exclusive { 1 } else { random.between(1, 5) as usize },
             lease,
             poll: lease / 2,
             places: random.between(1, 8) as usize,

@@ -29,6 +29,8 @@ struct Answers {
     by_key: BTreeMap<SlotKey, (Timestamp, Answer)>,
     /// Runs whose slots were skipped: the plan that follows takes them back.
     given_up: Vec<RunId>,
+    /// When it came to its end, until the plan that goes with it.
+    ends_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,8 @@ impl Slots {
 
     /// Every slot that lies behind us has its answer; those of a pause get theirs when it ends.
     pub(crate) fn are_complete(&self, now: Timestamp, world: &World) -> Check {
+        let unplanned = self.schedules.values().find(|answers| answers.ends_at.is_some());
+        ensure("I11", unplanned.is_none(), || format!("a schedule has ended without a plan: {unplanned:?}"))?;
         let is_active = |answers: &&Answers| answers.version.schedule.is_active();
         self.schedules.values().filter(is_active).try_for_each(|answers| answers.is_complete(now, world))
     }
@@ -86,7 +90,7 @@ impl Slots {
         self.catch_ups.edited(id);
         let version = || Version::new(schedule, &moment.zones, &self.calendars);
         let Some(answers) = self.schedules.get_mut(&id) else {
-            let answers = Answers { version: version(), by_key: BTreeMap::new(), given_up: vec![] };
+            let answers = Answers { version: version(), by_key: BTreeMap::new(), given_up: vec![], ends_at: None };
             self.schedules.insert(id, answers);
             return Ok(());
         };
@@ -94,7 +98,8 @@ impl Slots {
         if old.version == schedule.version {
             let cursor = before.schedules.get(&id).map(|record| &record.schedule.cursor);
             let is_end = matches!(schedule.state, ScheduleState::Ended(_)) && cursor == Some(&schedule.cursor);
-            answers.is_complete(at, before)?;
+            // What it leaves behind is answered by the plan that comes with its end.
+            answers.ends_at = Some(at);
             answers.version.schedule = schedule.clone();
             return ensure("I15", is_end, || format!("schedule {id} changed without a new version"));
         }
@@ -171,6 +176,9 @@ impl Slots {
             ensure("I15", run.scheduled_at <= plan.cursor.at, || {
                 format!("run {} was planned for {}, and the cursor stays at {}", run.id, run.key, plan.cursor.at)
             })?;
+        }
+        if let Some(ended_at) = answers.ends_at.take() {
+            answers.is_complete(ended_at, before)?;
         }
         for run in &plan.moved {
             // A recovery only puts off what older zone data has placed; planning moves it afterwards.

@@ -3,13 +3,15 @@
 //! Nothing here or elsewhere leaves anything in a session: no prepared statements, no settings, no locks that outlive a
 //! transaction. So any connection will do for the next one, also behind a pooler that changes them between transactions.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::{Client, Config};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Row};
 
-use super::fault::{Done, Fault};
+use super::fault::Done;
 use super::tls;
 use crate::error::StoreError;
 
@@ -92,25 +94,59 @@ fn is_near(host: &Host) -> bool {
 }
 
 impl Connections {
+    /// The rows of one statement.
+    pub(super) async fn query(&self, sql: &str, params: &[(&(dyn ToSql + Sync), Type)]) -> Done<Vec<Row>> {
+        let connection = self.get().await?;
+        let rows = connection.query_typed(sql, params).await?;
+        connection.give_back();
+        Ok(rows)
+    }
+
+    /// Does something with a connection, which is used again if it went well.
+    pub(super) async fn with<T>(&self, work: impl AsyncFnOnce(&Client) -> Done<T>) -> Done<T> {
+        let connection = self.get().await?;
+        let done = work(&connection).await?;
+        connection.give_back();
+        Ok(done)
+    }
+
     /// Reads in one state of the database.
     pub(super) async fn in_one_state<T>(&self, work: impl AsyncFnOnce(&Client) -> Done<T>) -> Done<T> {
         let connection = self.get().await?;
-        let read = async {
-            connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-            let read = work(&connection).await?;
-            connection.batch_execute("COMMIT").await?;
-            Ok(read)
-        };
-        let read = read.await;
-        if read.is_err() {
-            // What comes back in the middle of a transaction is not used again.
-            drop(Object::take(connection));
-        }
-        read
+        connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let read = work(&connection).await?;
+        connection.batch_execute("COMMIT").await?;
+        connection.give_back();
+        Ok(read)
     }
 
     /// A connection, for one statement or one transaction.
-    pub(super) async fn get(&self) -> Done<Object> {
-        self.pool.get().await.map_err(Fault::from)
+    pub(super) async fn get(&self) -> Done<Lent> {
+        Ok(Lent(Some(self.pool.get().await?)))
+    }
+}
+
+/// A connection on loan. It goes back only when whoever had it says that it is at rest: after an error, or when nobody
+/// waits for its answer any more, it may be in a transaction or stand still, and is closed.
+pub(super) struct Lent(Option<Object>);
+
+impl Lent {
+    /// It has answered everything, and is in no transaction: the next one may have it.
+    pub(super) fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Deref for Lent {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.0.as_ref().expect("it is there until it is given back")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
     }
 }

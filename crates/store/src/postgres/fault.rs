@@ -22,6 +22,9 @@ pub(super) enum Fault {
     /// A row that cannot be read as what it stands for.
     #[error("{0}")]
     Damaged(String),
+    /// What another command of the same transaction was told, when the moment was to blame.
+    #[error("{0}")]
+    Shared(String),
     /// The rows are not what the mirror says: somebody else has written them.
     #[error("the rows have changed under this node's hands: {0}")]
     Differs(String),
@@ -40,7 +43,7 @@ impl Fault {
     pub(super) fn is_passing(&self) -> bool {
         match self {
             Fault::Sql(error) => error.code().map_or_else(|| is_lost(error), is_passing),
-            Fault::Pool(_) | Fault::Slow(_) | Fault::Differs(_) => true,
+            Fault::Pool(_) | Fault::Slow(_) | Fault::Shared(_) | Fault::Differs(_) => true,
             Fault::Store(_) | Fault::Journal(_) | Fault::Damaged(_) => false,
         }
     }

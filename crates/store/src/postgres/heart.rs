@@ -57,8 +57,8 @@ impl Heart {
 async fn renew(connections: &Connections, time: &Time, sign: &Sign) -> Done<Vec<NodeLease>> {
     let connection = connections.get().await?;
     let renewed = send(&connection, time, sign).await;
-    if renewed.as_ref().is_err_and(Fault::is_passing) {
-        drop(deadpool_postgres::Object::take(connection));
+    if !renewed.as_ref().is_err_and(Fault::is_passing) {
+        connection.give_back();
     }
     renewed
 }

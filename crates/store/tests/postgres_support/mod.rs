@@ -2,9 +2,11 @@
 
 #![expect(dead_code, reason = "each test file uses what it needs")]
 
+pub(crate) mod dice;
 pub(crate) mod in_turns;
 pub(crate) mod patience;
 pub(crate) mod proxy;
+pub(crate) mod runs;
 pub(crate) mod server;
 pub(crate) mod session;
 

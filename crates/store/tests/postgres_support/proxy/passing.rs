@@ -21,7 +21,9 @@ pub(crate) enum Then {
     /// The connection breaks before it arrives.
     LoseRequest,
     /// It does not arrive, and the connection stands still: to both sides it looks as if the other were busy.
-    Freeze,
+    FreezeBefore,
+    /// The server carries it out, and the connection stands still before its answer comes back.
+    FreezeBehind,
 }
 
 /// The proxy.
@@ -192,7 +194,13 @@ impl Connection {
                         *self.lost.lock().expect("nobody fails with it") = Some(end);
                     }
                     Some(Then::LoseRequest) => return Ok(()),
-                    Some(Then::Freeze) => drop(self.control.lock().frozen.insert(self.id)),
+                    Some(Then::FreezeBefore) => drop(self.control.lock().frozen.insert(self.id)),
+                    Some(Then::FreezeBehind) => {
+                        self.control.lock().frozen.insert(self.id);
+                        server.write_all(&message.bytes)?;
+                        self.wait_while_frozen();
+                        continue;
+                    }
                 }
             }
             self.wait_while_frozen();

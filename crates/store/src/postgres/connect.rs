@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::{Client, Config};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::fault::{Done, Fault};
+use super::fault::Done;
 use super::tls;
 use crate::error::StoreError;
 
@@ -98,51 +99,60 @@ fn is_near(host: &Host) -> bool {
     }
 }
 
-/// A connection that may be in the middle of a transaction: unless it is said to be done, it is closed and not used again,
-/// also when whoever uses it is stopped in the middle.
-pub(super) struct Connection(Option<Object>);
-
-impl Connection {
-    /// No transaction is open: somebody else may use it.
-    pub(super) fn done(mut self) {
-        drop(self.0.take());
-    }
-}
-
-impl Deref for Connection {
-    type Target = Client;
-
-    fn deref(&self) -> &Client {
-        self.0.as_ref().expect("it is there until it is done")
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            drop(Object::take(connection));
-        }
-    }
-}
-
 impl Connections {
-    /// A connection, for one statement.
-    pub(super) async fn get(&self) -> Done<Object> {
-        self.pool.get().await.map_err(Fault::from)
+    /// The rows of one statement.
+    pub(super) async fn query(&self, sql: &str, params: &[(&(dyn ToSql + Sync), Type)]) -> Done<Vec<Row>> {
+        let connection = self.get().await?;
+        let rows = connection.query_typed(sql, params).await?;
+        connection.give_back();
+        Ok(rows)
     }
 
-    /// A connection, for a transaction.
-    pub(super) async fn get_whole(&self) -> Done<Connection> {
-        Ok(Connection(Some(self.get().await?)))
+    /// Does something with a connection, which is used again if it went well.
+    pub(super) async fn with<T>(&self, work: impl AsyncFnOnce(&Client) -> Done<T>) -> Done<T> {
+        let connection = self.get().await?;
+        let done = work(&connection).await?;
+        connection.give_back();
+        Ok(done)
     }
 
     /// Reads in one state of the database.
     pub(super) async fn in_one_state<T>(&self, work: impl AsyncFnOnce(&Client) -> Done<T>) -> Done<T> {
-        let connection = self.get_whole().await?;
+        let connection = self.get().await?;
         connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let read = work(&connection).await?;
         connection.batch_execute("COMMIT").await?;
-        connection.done();
+        connection.give_back();
         Ok(read)
+    }
+
+    /// A connection, for one statement or one transaction.
+    pub(super) async fn get(&self) -> Done<Lent> {
+        Ok(Lent(Some(self.pool.get().await?)))
+    }
+}
+
+/// A connection on loan. It goes back only when whoever had it says that it is at rest: after an error, or when nobody
+/// waits for its answer any more, it may be in a transaction or stand still, and is closed.
+pub(super) struct Lent(Option<Object>);
+
+impl Lent {
+    /// It has answered everything, and is in no transaction: the next one may have it.
+    pub(super) fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Deref for Lent {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.0.as_ref().expect("it is there until it is given back")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
     }
 }

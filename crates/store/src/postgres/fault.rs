@@ -25,6 +25,9 @@ pub(super) enum Fault {
     /// An entry that this node has read is not there any more, or is another one.
     #[error("entry {0} of the journal is not what it was")]
     Lost(u64),
+    /// What another command of the same transaction was told, when the moment was to blame.
+    #[error("{0}")]
+    Shared(String),
     /// The rows are not what the mirror says: somebody else has written them.
     #[error("the rows have changed under this node's hands: {0}")]
     Differs(String),
@@ -43,7 +46,7 @@ impl Fault {
     pub(super) fn is_passing(&self) -> bool {
         match self {
             Fault::Sql(error) => error.code().map_or_else(|| is_lost(error), is_passing),
-            Fault::Pool(_) | Fault::Slow(_) | Fault::Differs(_) | Fault::Lost(_) => true,
+            Fault::Pool(_) | Fault::Slow(_) | Fault::Shared(_) | Fault::Differs(_) | Fault::Lost(_) => true,
             Fault::Store(_) | Fault::Journal(_) | Fault::Damaged(_) => false,
         }
     }

@@ -55,11 +55,10 @@ impl Heart {
 }
 
 async fn renew(connections: &Connections, time: &Time, sign: &Sign) -> Done<Vec<NodeLease>> {
-    let connection = connections.get_whole().await?;
+    let connection = connections.get().await?;
     let renewed = send(&connection, time, sign).await;
-    // Whoever has lost its lease has lost nothing else.
-    if matches!(renewed, Ok(_) | Err(Fault::Store(_))) {
-        connection.done();
+    if !renewed.as_ref().is_err_and(Fault::is_passing) {
+        connection.give_back();
     }
     renewed
 }

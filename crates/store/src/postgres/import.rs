@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use punctual_core::journal::{Body, Entry, World};
 use tokio::runtime::{Builder, Runtime};
 
-use super::connect::{Address, Connection};
+use super::connect::{Address, Lent};
 use super::fault::{Done, Fault};
 use super::migrate::{MIGRATIONS, migrate};
 use super::values::day_of;
@@ -30,7 +30,7 @@ pub fn import(from: &mut dyn BufRead, address: &str, now: Timestamp, progress: i
 
 struct Import {
     runtime: Runtime,
-    connection: Connection,
+    connection: Lent,
     mirror: Mirror,
     first_seq: u64,
     head: Head,
@@ -45,7 +45,7 @@ impl Import {
         // The connection has a task of its own, which must go on while a page is being read.
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
         let begin = async {
-            let connection = address.usual_connections()?.get_whole().await?;
+            let connection = address.usual_connections()?.get().await?;
             migrate(&connection, MIGRATIONS).await?;
             connection.batch_execute("BEGIN").await?;
             connection.query_typed_one("SELECT 1 FROM pen FOR UPDATE", &[]).await?;
@@ -77,7 +77,7 @@ impl Import {
 }
 
 /// Sends changes, day by day: each has a partition of its own.
-async fn send(connection: &Connection, changes: &Changes, day: &mut Option<i32>) -> Done<()> {
+async fn send(connection: &Lent, changes: &Changes, day: &mut Option<i32>) -> Done<()> {
     let mut rest = changes.lines.as_slice();
     while let Some(first) = rest.first() {
         let today = day.map_or(day_of(first.at), |day| day.max(day_of(first.at)));
@@ -126,7 +126,7 @@ impl Importing for Import {
                 return Err(Fault::Damaged(first.clone()));
             }
             connection.batch_execute("COMMIT").await?;
-            connection.done();
+            connection.give_back();
             Ok(())
         };
         runtime.block_on(end).map_err(|fault| fault.while_doing(DOING))

@@ -27,7 +27,7 @@ impl Journal for PostgresStore {
             let params: [(&(dyn ToSql + Sync), Type); 2] =
                 [(&seq_of(after), Type::INT8), (&rows_max(limit), Type::INT8)];
             let sql = include_str!("sql/entries.sql");
-            let rows = connections.get().await?.query_typed(sql, &params).await?;
+            let rows = connections.query(sql, &params).await?;
             rows.iter().map(|row| Ok(read_entry(row)?.into_entry()?)).collect()
         })
         .await
@@ -35,7 +35,7 @@ impl Journal for PostgresStore {
 
     async fn head(&self) -> Result<Head> {
         let connections = self.connections.clone();
-        self.read("reading the end of the journal", async move { read_head(&*connections.get().await?).await }).await
+        self.read("reading the end of the journal", async move { connections.with(read_head).await }).await
     }
 
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
@@ -47,13 +47,13 @@ impl Journal for PostgresStore {
         let needs = Needs { checkpoint_until: Some(before), ..Needs::default() };
         let pruned = self.write("writing a checkpoint", needs, move |writing| writing.prune(now, before)).await?;
         let connections = self.connections.clone();
-        self.read("pruning the journal", async move { partitions::drop_old(&*connections.get().await?).await }).await?;
+        self.read_on("pruning the journal", async move { connections.with(partitions::drop_old).await }).await?;
         Ok(pruned)
     }
 
     async fn verify(&self) -> Result<Vec<String>> {
         let connections = self.connections.clone();
-        self.read("verifying the database", async move { connections.in_one_state(verify).await }).await
+        self.read_on("verifying the database", async move { connections.in_one_state(verify).await }).await
     }
 }
 
@@ -63,7 +63,6 @@ impl History for PostgresStore {
         let connections = self.connections.clone();
         let filter = filter.clone();
         self.read("reading the history", async move {
-            let connection = connections.get().await?;
             let mut before = filter.before.map_or(i64::MAX, seq_of);
             let (run, schedule) = (filter.run.map(|id| id.0), filter.schedule.map(|id| id.0));
             let mut items = vec![];
@@ -76,7 +75,7 @@ impl History for PostgresStore {
                     (None, Some(_)) => include_str!("sql/history_of_schedule.sql"),
                     (None, None) => include_str!("sql/history.sql"),
                 };
-                let rows = connection.query_typed(sql, &params).await?;
+                let rows = connections.query(sql, &params).await?;
                 for row in &rows {
                     let entry = read_entry(row)?.into_entry()?;
                     before = seq_of(entry.seq);

@@ -34,19 +34,23 @@ mod writer;
 pub use import::import;
 
 use std::future::Future;
+use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use self::command::{Asked, Command};
 use self::connect::Connections;
-use self::fault::Done;
+use self::fault::{Done, Fault};
 use self::heart::Heart;
 use self::listen::Listeners;
 use self::ownership::Ownership;
 use self::time::Time;
 use crate::error::{Result, StoreError};
 use crate::writing::{Needs, Writing};
+
+/// How long a read may take before it is given up. A connection that stands still would be waited for for ever.
+const READ_MAX: Duration = Duration::from_secs(30);
 
 /// A store in a PostgreSQL database.
 ///
@@ -84,8 +88,18 @@ impl PostgresStore {
         answer.await.map_err(|_| gone())?
     }
 
-    /// Reads something on the store's own threads.
+    /// Reads something on the store's own threads, and gives up when that takes too long.
     async fn read<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = Done<T>> + Send + 'static,
+    ) -> Result<T> {
+        let slow = |_| Err(Fault::Slow(READ_MAX.as_secs()));
+        self.read_on(doing, async move { tokio::time::timeout(READ_MAX, work).await.unwrap_or_else(slow) }).await
+    }
+
+    /// Reads something on the store's own threads, however long it takes.
+    async fn read_on<T: Send + 'static>(
         &self,
         doing: &'static str,
         work: impl Future<Output = Done<T>> + Send + 'static,

@@ -63,7 +63,7 @@ impl Nodes for PostgresStore {
         let connections = self.connections.clone();
         self.read("reading the nodes", async move {
             let sql = format!("SELECT {NODE_COLUMNS} FROM nodes ORDER BY id");
-            let rows = connections.get().await?.query_typed(&sql, &[]).await?;
+            let rows = connections.query(&sql, &[]).await?;
             rows.iter().map(read_node).collect()
         })
         .await

@@ -64,11 +64,14 @@ impl PostgresStore {
 }
 
 async fn prepare(connections: &Connections, time: &Time, migrates: bool) -> Done<Vec<String>> {
-    let connection = connections.get().await?;
-    let warnings = look_at(&connection, time).await?;
+    connections.with(async |client: &Client| prepare_with(client, time, migrates).await).await
+}
+
+async fn prepare_with(client: &Client, time: &Time, migrates: bool) -> Done<Vec<String>> {
+    let warnings = look_at(client, time).await?;
     if migrates {
-        migrate(&connection, MIGRATIONS).await?;
-    } else if applied(&connection, MIGRATIONS).await? < MIGRATIONS.len() {
+        migrate(client, MIGRATIONS).await?;
+    } else if applied(client, MIGRATIONS).await? < MIGRATIONS.len() {
         let why = "it has no schema of Punctual, or an older one: `punctual up` brings it up to date".to_owned();
         return Err(StoreError::BadAddress { why }.into());
     }

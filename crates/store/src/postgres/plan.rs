@@ -30,8 +30,8 @@ impl Schedules for PostgresStore {
         let connections = self.connections.clone();
         self.read("reading a schedule", async move {
             let sql = format!("SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE id = $1");
-            let row = connections.get().await?.query_typed_opt(&sql, &[(&id.0, Type::UUID)]).await?;
-            row.as_ref().map(plain_schedule).transpose()
+            let rows = connections.query(&sql, &[(&id.0, Type::UUID)]).await?;
+            rows.first().map(plain_schedule).transpose()
         })
         .await
     }
@@ -43,7 +43,7 @@ impl Schedules for PostgresStore {
             let sql = format!("SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE {behind} ORDER BY id LIMIT $2");
             let after = after.map_or(Uuid::nil(), |id| id.0);
             let params: [(&(dyn ToSql + Sync), Type); 2] = [(&after, Type::UUID), (&rows_max(limit), Type::INT8)];
-            let rows = connections.get().await?.query_typed(&sql, &params).await?;
+            let rows = connections.query(&sql, &params).await?;
             rows.iter().map(plain_schedule).collect()
         })
         .await
@@ -52,8 +52,8 @@ impl Schedules for PostgresStore {
     async fn count_schedules(&self) -> Result<u64> {
         let connections = self.connections.clone();
         self.read("counting schedules", async move {
-            let row = connections.get().await?.query_typed_one("SELECT count(*) FROM schedules", &[]).await?;
-            Ok(count(row.get(0)))
+            let rows = connections.query("SELECT count(*) FROM schedules", &[]).await?;
+            Ok(count(rows[0].get(0)))
         })
         .await
     }
@@ -73,7 +73,7 @@ impl Plan for PostgresStore {
             );
             let params: [(&(dyn ToSql + Sync), Type); 3] =
                 [(&At::up_to(now), Type::TIMESTAMPTZ), (&zone_data, Type::TEXT), (&rows_max(limit), Type::INT8)];
-            let rows = connections.get().await?.query_typed(&sql, &params).await?;
+            let rows = connections.query(&sql, &params).await?;
             rows.iter().map(task).collect()
         })
         .await
@@ -83,8 +83,8 @@ impl Plan for PostgresStore {
         let connections = self.connections.clone();
         self.read("reading when to plan", async move {
             let sql = "SELECT min(plan_at) FROM schedules WHERE plan_at IS NOT NULL";
-            let row = connections.get().await?.query_typed_one(sql, &[]).await?;
-            Ok(row.get::<_, Option<At>>(0).map(|at| at.0))
+            let rows = connections.query(sql, &[]).await?;
+            Ok(rows[0].get::<_, Option<At>>(0).map(|at| at.0))
         })
         .await
     }
@@ -114,7 +114,7 @@ impl Plan for PostgresStore {
         let connections = self.connections.clone();
         self.read("reading the days of zones", async move {
             let sql = include_str!("sql/zone_days.sql");
-            let rows = connections.get().await?.query_typed(sql, &[]).await?;
+            let rows = connections.query(sql, &[]).await?;
             let day = |row: &Row| {
                 let date = row.get::<_, Option<&str>>(1).map(str::parse).transpose();
                 let begun = date.map_err(|error| Fault::Damaged(format!("a day cannot be read: {error}")))?;

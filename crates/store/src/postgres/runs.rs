@@ -21,7 +21,7 @@ impl Runs for PostgresStore {
         let connections = self.connections.clone();
         self.read("reading a run", async move {
             let sql = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id WHERE runs.id = $1");
-            let rows = connections.get().await?.query_typed(&sql, &[(&id.0, Type::UUID)]).await?;
+            let rows = connections.query(&sql, &[(&id.0, Type::UUID)]).await?;
             Ok(read_runs(&rows)?.pop())
         })
         .await
@@ -51,7 +51,7 @@ impl Runs for PostgresStore {
             }
             params.push((&limit, Type::INT8));
             sql += &format!(" ORDER BY scheduled_at, runs.id LIMIT ${}", params.len());
-            read_runs(&connections.get().await?.query_typed(&sql, &params).await?)
+            read_runs(&connections.query(&sql, &params).await?)
         })
         .await
     }

@@ -74,14 +74,23 @@ struct Sent {
 impl Writer {
     /// Carries out commands until nobody can send any more.
     pub(super) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Box<dyn Command>>) {
-        while let Some(first) = commands.recv().await {
+        let mut next = commands.recv().await;
+        while let Some(first) = next.take() {
             let mut batch = vec![first];
             while batch.len() < BATCH_MAX
-                && let Ok(next) = commands.try_recv()
+                && !batch[0].needs().is_alone()
+                && let Ok(command) = commands.try_recv()
             {
-                batch.push(next);
+                if command.needs().is_alone() {
+                    next = Some(command);
+                    break;
+                }
+                batch.push(command);
             }
             self.carry_out(batch).await;
+            if next.is_none() {
+                next = commands.recv().await;
+            }
         }
     }
 
@@ -114,7 +123,7 @@ impl Writer {
                 let mut fault = Some(fault);
                 for command in batch {
                     let doing = command.doing();
-                    let again = || Fault::Differs(reason.clone());
+                    let again = || Fault::Shared(reason.clone());
                     command.answer(Err(fault.take().unwrap_or_else(again).while_doing(doing)));
                 }
                 return;
@@ -127,12 +136,12 @@ impl Writer {
 
     /// One transaction. On an error nothing is written, unless it is unclear: then `sent` says what to look for.
     async fn attempt(&mut self, batch: &mut [Box<dyn Command>], sent: &mut Option<Sent>) -> Done<()> {
-        let connection = self.connections.get_whole().await?;
+        let connection = self.connections.get().await?;
         if self.has_lost {
             self.begin_anew(&connection).await?;
         }
         self.transaction(&connection, batch, sent).await?;
-        connection.done();
+        connection.give_back();
         Ok(())
     }
 
@@ -179,13 +188,16 @@ impl Writer {
         let taken = take_pen(client, state, needs.locks_nodes).await;
         self.has_lost |= matches!(taken, Err(Fault::Lost(_)));
         let (cluster, first) = taken?;
-        if let Some(sent) = sent.take().filter(|sent| sent.has_lines)
-            && load::has_entry(client, sent.head).await?
-        {
-            info!("the commit whose answer was lost had been written");
-            client.batch_execute("ROLLBACK").await?;
-            self.ownership.follow(&mut state.mirror);
-            return Ok(());
+        if let Some(last) = sent.as_ref().filter(|sent| sent.has_lines) {
+            let is_written = load::has_entry(client, last.head).await?;
+            // Not before it is known: whoever asks in vain has to ask again.
+            *sent = None;
+            if is_written {
+                info!("the commit whose answer was lost had been written");
+                client.batch_execute("ROLLBACK").await?;
+                self.ownership.follow(&mut state.mirror);
+                return Ok(());
+            }
         }
         let found = load::find(client, &state.mirror, &needs, first).await?;
         let head_before = state.head;
@@ -216,6 +228,13 @@ impl Writer {
         (state.head, state.day) = (head, day);
         self.ownership.follow(&mut state.mirror);
         Ok(())
+    }
+}
+
+impl Needs {
+    /// Whether a command reads rows that others of its batch may be about to change: it has a transaction of its own.
+    fn is_alone(&self) -> bool {
+        self.old_before.is_some() || self.checkpoint_until.is_some()
     }
 }
 

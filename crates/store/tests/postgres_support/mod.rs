@@ -1,8 +1,22 @@
 //! A real PostgreSQL for tests: each has a schema of its own in the server that `cargo xtask test` starts.
 
+#![expect(dead_code, reason = "each test file uses what it needs")]
+
+pub(crate) mod dice;
+pub(crate) mod in_turns;
+pub(crate) mod patience;
+pub(crate) mod proxy;
+pub(crate) mod runs;
+pub(crate) mod server;
+pub(crate) mod session;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use punctual_store::conformance::block_on;
 use punctual_store::postgres::PostgresStore;
+use punctual_store::{Journal, StoreError};
+
+use session::Session;
 
 /// The address of the server that tests may use.
 pub(crate) fn address() -> String {
@@ -13,24 +27,44 @@ pub(crate) fn address() -> String {
 
 /// The address of a schema that nobody else has.
 pub(crate) fn fresh_schema() -> String {
+    fresh_schema_in(&address())
+}
+
+/// The address of a schema that nobody else has, in a given server.
+pub(crate) fn fresh_schema_in(address: &str) -> String {
     static SCHEMAS: AtomicU32 = AtomicU32::new(0);
     let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
     let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("it is later than 1970").as_nanos();
     let name = format!("t{}_{since}_{number}", std::process::id());
-    let address = address();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
-    runtime.block_on(async {
-        let (client, connection) =
-            tokio_postgres::connect(&address, tokio_postgres::NoTls).await.expect("the server answers");
-        let connection = tokio::spawn(connection);
-        client.batch_execute(&format!("CREATE SCHEMA {name}")).await.expect("a schema can be made");
-        drop(client);
-        drop(connection.await);
-    });
+    Session::open(address).run(&format!("CREATE SCHEMA {name}"));
     format!("{address}?options=-c%20search_path%3D{name}")
 }
 
 /// A store in a schema that nobody else has.
 pub(crate) fn fresh_store() -> PostgresStore {
-    PostgresStore::open(&fresh_schema()).expect("a fresh store can be opened")
+    open(&fresh_schema())
+}
+
+pub(crate) fn open(address: &str) -> PostgresStore {
+    PostgresStore::open(address).expect("a store can be opened")
+}
+
+pub(crate) fn assert_clean(store: &dyn Journal) {
+    let found = block_on(store.verify()).expect("it can be verified");
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// An error that says: later. A test that meets another one has found something.
+pub(crate) fn is_unavailable(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { .. })
+}
+
+/// An error with its causes, for whoever reads that a test has failed.
+pub(crate) fn in_words(error: &StoreError) -> String {
+    format!("{error}: {:?}", std::error::Error::source(error).map(ToString::to_string))
+}
+
+/// How often what is left to chance is repeated: as often as the environment says, or so many times.
+pub(crate) fn rounds(usual: u64) -> u64 {
+    std::env::var("PUNCTUAL_FAULT_ROUNDS").map_or(usual, |text| text.parse().expect("a number of rounds"))
 }

@@ -1,0 +1,15 @@
+//! PostgreSQL when things go wrong: answers that are lost, servers that crash or are replaced, callers and nodes in each
+//! other's way.
+//!
+//! What is left to chance is repeated a few times; `PUNCTUAL_FAULT_ROUNDS=200` repeats it so often.
+
+mod postgres_support;
+
+mod postgres_faults {
+    mod batches;
+    mod callers;
+    mod lost_answers;
+    mod older_copy;
+    mod pen;
+    mod stalls;
+}

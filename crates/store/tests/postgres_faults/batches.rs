@@ -1,0 +1,77 @@
+//! Calls that come together are one transaction, and yet as if one had come after the other.
+
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+use punctual_core::run::RunEvent;
+use punctual_store::conformance::bench::ALL;
+use punctual_store::conformance::{Bench, block_on};
+use punctual_store::memory::MemoryStore;
+use serde_json::json;
+
+use crate::postgres_support::proxy::passing::{Passing, Then};
+use crate::postgres_support::{assert_clean, fresh_schema, open};
+
+type Call<'a> = Pin<Box<dyn Future<Output = String> + 'a>>;
+
+/// A call, and its answer in words.
+fn call<'a, T: std::fmt::Debug>(future: impl Future<Output = T> + 'a) -> Call<'a> {
+    Box::pin(async move { format!("{:?}", future.await) })
+}
+
+/// Runs that are over, some of them for an hour and some for half an hour, and checkpoints beside other writes.
+fn story<'a>(bench: &'a mut Bench, has_begun: &dyn Fn(&Bench)) -> Vec<Call<'a>> {
+    let schedule = bench.add(json!({}));
+    bench.plan(schedule, &["08:00:00", "08:01:00", "08:02:00", "08:03:00"]);
+    let node = bench.join("a");
+    for _ in 0..4 {
+        let run = bench.start_one(node);
+        bench.finish(&run, RunEvent::Succeeded);
+        bench.pass(1_800);
+    }
+    let runs: Vec<_> = (0..3).map(|_| bench.manual_run(schedule)).collect();
+    let (late, early) = (bench.now, bench.now - jiff::SignedDuration::from_mins(61));
+    has_begun(bench);
+    let (store, now, [first, second, third]) = (&*bench.store, bench.now, <[_; 3]>::try_from(runs).expect("three"));
+    let (first_id, second_id) = (first.id, second.id);
+    vec![
+        call(store.ask(now, first)),
+        call(store.forget_runs(now, early)),
+        call(store.ask(now, second)),
+        call(store.prune(now, now)),
+        call(store.cancel(now, first_id)),
+        call(store.prune(now, early)),
+        call(store.forget_runs(now, late)),
+        call(store.ask(now, third)),
+        call(store.cancel(now, second_id)),
+        call(store.prune(now, now)),
+    ]
+}
+
+#[test]
+fn a_checkpoint_has_what_was_written_with_it() {
+    let mut model = Bench::new(Box::new(MemoryStore::new()));
+    let expected: Vec<String> = story(&mut model, &|_| {}).into_iter().map(block_on).collect();
+    let direct = fresh_schema();
+    let proxy = Passing::start(&direct);
+    let mut bench = Bench::new(Box::new(open(&proxy.address(&direct))));
+    // The first call stands still until all the others are in the queue behind it.
+    let mut calls = story(&mut bench, &|_| proxy.at("FROM pen FOR UPDATE", Then::FreezeBefore));
+    let mut context = Context::from_waker(Waker::noop());
+    for (number, call) in calls.iter_mut().enumerate() {
+        assert!(call.as_mut().poll(&mut context).is_pending());
+        if number == 0 {
+            proxy.wait_until_done();
+        }
+    }
+    proxy.thaw();
+    let answers: Vec<String> = calls.into_iter().map(block_on).collect();
+    assert_eq!(answers, expected);
+    assert_eq!(bench.entries(), model.entries());
+    assert_eq!(bench.all_runs(), model.all_runs());
+    assert_clean(&*bench.store);
+    // And what is read from the last checkpoint on is all there is.
+    block_on(bench.store.prune(bench.now, bench.now)).expect("the store answers");
+    assert_eq!(bench.all_runs().len() + ALL, model.all_runs().len() + ALL);
+    assert_clean(&*bench.store);
+}

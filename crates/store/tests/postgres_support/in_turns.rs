@@ -1,0 +1,169 @@
+//! Several nodes in turn: each call goes to another handle of one database. What one writes, the next has to have read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use punctual_core::journal::Entry;
+use punctual_core::run::Run;
+use punctual_core::schedule::Schedule;
+use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_store::conformance::block_on;
+use punctual_store::postgres::PostgresStore;
+use punctual_store::{
+    AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
+    NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
+    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, Written, ZoneDay,
+};
+use uuid::Uuid;
+
+use super::{fresh_schema, open};
+
+/// Handles of one database that take turns.
+pub(crate) struct InTurns {
+    handles: Vec<PostgresStore>,
+    turn: AtomicUsize,
+}
+
+impl InTurns {
+    /// So many handles of a fresh schema, each with a mirror of its own from the beginning.
+    pub(crate) fn fresh(count: usize) -> InTurns {
+        let address = fresh_schema();
+        let handles: Vec<PostgresStore> = (0..count).map(|_| open(&address)).collect();
+        for handle in &handles {
+            // It changes nothing, and has to look.
+            block_on(handle.resume(Timestamp::UNIX_EPOCH, RunId(Uuid::nil()))).expect("the store answers");
+        }
+        InTurns { handles, turn: AtomicUsize::new(0) }
+    }
+
+    /// The one whose turn it is.
+    fn next(&self) -> &PostgresStore {
+        &self.handles[self.turn.fetch_add(1, Ordering::Relaxed) % self.handles.len()]
+    }
+}
+
+#[async_trait]
+impl Schedules for InTurns {
+    async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
+        self.next().schedule(id).await
+    }
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
+        self.next().schedules(after, limit).await
+    }
+    async fn count_schedules(&self) -> Result<u64> {
+        self.next().count_schedules().await
+    }
+}
+
+#[async_trait]
+impl Plan for InTurns {
+    async fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Result<Vec<PlanTask>> {
+        self.next().to_plan(now, zone_data, limit).await
+    }
+    async fn next_plan_at(&self) -> Result<Option<Timestamp>> {
+        self.next().next_plan_at().await
+    }
+    async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>> {
+        self.next().subject(id, now).await
+    }
+    async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
+        self.next().plan(now, writes).await
+    }
+    async fn zone_days(&self) -> Result<Vec<ZoneDay>> {
+        self.next().zone_days().await
+    }
+    async fn begin_day(&self, now: Timestamp, zone: &str, date: Date) -> Result<bool> {
+        self.next().begin_day(now, zone, date).await
+    }
+}
+
+#[async_trait]
+impl Runs for InTurns {
+    async fn run(&self, id: RunId) -> Result<Option<Run>> {
+        self.next().run(id).await
+    }
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
+        self.next().runs(filter).await
+    }
+    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
+        self.next().ask(now, run).await
+    }
+    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+        self.next().cancel(now, id).await
+    }
+    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
+        self.next().resume(now, id).await
+    }
+}
+
+#[async_trait]
+impl Claims for InTurns {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        self.next().claim(request).await
+    }
+    async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
+        self.next().settle(now, settlements).await
+    }
+    async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>> {
+        self.next().finish(now, reports).await
+    }
+}
+
+#[async_trait]
+impl Nodes for InTurns {
+    fn is_exclusive(&self) -> bool {
+        self.next().is_exclusive()
+    }
+    fn shared_time(&self) -> Option<SharedTime> {
+        self.next().shared_time()
+    }
+    async fn join(&self, sign: &Sign) -> Result<Renewal> {
+        self.next().join(sign).await
+    }
+    async fn renew(&self, sign: &Sign) -> Result<Renewal> {
+        self.next().renew(sign).await
+    }
+    async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {
+        self.next().leave(now, node).await
+    }
+    async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
+        self.next().bury(now, dead).await
+    }
+    async fn nodes(&self) -> Result<Vec<NodeRecord>> {
+        self.next().nodes().await
+    }
+    async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
+        self.next().take_planner(sign).await
+    }
+    async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
+        self.next().note_outage(now, node, from).await
+    }
+}
+
+#[async_trait]
+impl Journal for InTurns {
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>> {
+        self.next().entries(after, limit).await
+    }
+    async fn head(&self) -> Result<Head> {
+        self.next().head().await
+    }
+    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
+        self.next().forget_runs(now, before).await
+    }
+    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
+        self.next().prune(now, before).await
+    }
+    async fn verify(&self) -> Result<Vec<String>> {
+        self.next().verify().await
+    }
+}
+
+#[async_trait]
+impl History for InTurns {
+    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
+        self.next().history(filter).await
+    }
+}

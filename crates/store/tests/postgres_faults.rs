@@ -8,8 +8,11 @@ mod postgres_support;
 mod postgres_faults {
     mod batches;
     mod callers;
+    mod limits;
     mod lost_answers;
+    mod migrations;
     mod older_copy;
+    mod partitions;
     mod pen;
     mod stalls;
 }

@@ -66,7 +66,10 @@ async fn refuse_beside_others(client: &Client) -> Done<()> {
 
 /// How many migrations have been applied, if they are the first of those that this binary knows.
 pub(super) async fn applied(client: &Client, migrations: &[Migration]) -> Done<usize> {
-    let exists: bool = client.query_typed_one("SELECT to_regclass('migrations') IS NOT NULL", &[]).await?.get(0);
+    // Not `to_regclass`: within a transaction it goes by what it knew before, and a node that has waited for another would
+    // not see what that one has made.
+    let sql = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'migrations' AND pg_table_is_visible(oid))";
+    let exists: bool = client.query_typed_one(sql, &[]).await?.get(0);
     if !exists {
         return Ok(0);
     }

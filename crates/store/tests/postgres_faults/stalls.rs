@@ -6,6 +6,7 @@ use std::time::Duration;
 use punctual_core::NodeId;
 use punctual_store::conformance::block_on;
 use punctual_store::conformance::{Bench, bench::at};
+use punctual_store::memory::MemoryStore;
 use punctual_store::postgres::PostgresStore;
 use punctual_store::{Journal, Nodes, Result, Runs, Sign};
 
@@ -13,26 +14,10 @@ use crate::postgres_support::patience::wait_until;
 use crate::postgres_support::proxy::passing::{Passing, Then};
 use crate::postgres_support::runs::request;
 use crate::postgres_support::session::Session;
-use crate::postgres_support::{assert_clean, fresh_schema, in_words, is_unavailable, open};
+use crate::postgres_support::{assert_clean, fresh_schema, is_unavailable, open};
 
 /// Longer than anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits for an answer, but not for ever.
-fn answer<T: Send + 'static>(what: &str, call: impl FnOnce() -> Result<T> + Send + 'static) -> mpsc::Receiver<Result<T>> {
-    let (reply, answer) = mpsc::channel();
-    std::thread::Builder::new().name(what.to_owned()).spawn(move || drop(reply.send(call()))).expect("a thread can be made");
-    answer
-}
-
-fn assert_unavailable<T: std::fmt::Debug>(what: &str, answer: &mpsc::Receiver<Result<T>>) {
-    let answer = answer.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{what} waits for ever"));
-    assert!(answer.as_ref().is_err_and(is_unavailable), "{what}: {answer:?}");
-}
-
-fn sign(node: NodeId) -> Sign {
-    Bench::new(Box::new(punctual_store::memory::MemoryStore::new())).sign(node, "a")
-}
 
 #[test]
 fn whoever_uses_a_connection_that_stands_still_is_told_and_the_next_has_another() {
@@ -40,37 +25,35 @@ fn whoever_uses_a_connection_that_stands_still_is_told_and_the_next_has_another(
     let proxy = Passing::start(&direct);
     let store: &'static PostgresStore = Box::leak(Box::new(open(&proxy.address(&direct))));
     let node = NodeId(uuid::Uuid::from_u128(7));
-    let checked = |what: &str, is_ok: bool| assert!(is_ok, "{what} does not work");
     block_on(store.join(&sign(node))).expect("nothing is wrong yet");
     block_on(store.renew(&sign(node))).expect("nothing is wrong yet");
     let before = block_on(store.head()).expect("nothing is wrong yet").seq;
 
-    // The write gets through to the server, and everything else nowhere.
+    // A write gets through to the server, a read does not; and then nothing does.
     proxy.at("COMMIT", Then::FreezeBehind);
-    let write = answer("a write", || block_on(store.ask(at("09:00:00"), request(1))));
+    let write = ask("a write", || block_on(store.ask(at("09:00:00"), request(1))));
     proxy.wait_until_done();
     let session = Session::open(&direct);
     wait_until("it is committed", || session.count("SELECT count(*) FROM runs") == 1);
+    proxy.at("FROM nodes ORDER BY id", Then::FreezeBefore);
+    let read = ask("a read", || block_on(store.nodes()));
+    proxy.wait_until_done();
     proxy.freeze();
-    let reads = [
-        answer("a read", || block_on(store.head()).map(drop)),
-        answer("a read of several things", || block_on(store.subject_of_nothing())),
-    ];
-    let renewal = answer("a renewal", move || block_on(store.renew(&sign(node))));
+    let late = ask("a read on a new connection", || block_on(store.head()));
+    let renewal = ask("a renewal", move || block_on(store.renew(&sign(node))));
     assert_unavailable("a renewal", &renewal);
-    reads.iter().for_each(|read| assert_unavailable("a read", read));
+    assert_unavailable("a read on a new connection", &late);
     assert_unavailable("a write", &write);
+    assert_unavailable("a read", &read);
 
     // Who connects anew gets through; what stood still still does.
     proxy.let_in();
-    let renewed = answer("a renewal", move || block_on(store.renew(&sign(node))));
-    checked("renewing", renewed.recv_timeout(PATIENCE).is_ok_and(|renewed| renewed.is_ok()));
-    let again = answer("a write", || block_on(store.ask(at("09:00:00"), request(1))));
-    let again = again.recv_timeout(PATIENCE).expect("it does not wait for ever");
-    assert!(!again.unwrap_or_else(|error| panic!("{}", in_words(&error))), "it had been written");
-    let head = answer("a read", || block_on(store.head()));
-    let head = head.recv_timeout(PATIENCE).expect("it does not wait for ever").expect("reading works");
-    assert_eq!(head.seq, before + 1, "it was written once");
+    let renewal = ask("a renewal", move || block_on(store.renew(&sign(node))));
+    assert_eq!(answer("a renewal", &renewal).expect("renewing works").owned, []);
+    let write = ask("a write", || block_on(store.ask(at("09:00:00"), request(1))));
+    assert!(!answer("a write", &write).expect("writing works"), "it had been written");
+    let read = ask("a read", || block_on(store.head()));
+    assert_eq!(answer("a read", &read).expect("reading works").seq, before + 1, "it was written once");
 
     // And when it goes on, it is too late.
     proxy.thaw();
@@ -78,15 +61,24 @@ fn whoever_uses_a_connection_that_stands_still_is_told_and_the_next_has_another(
     assert_clean(store);
 }
 
-/// A read that takes several statements.
-trait SeveralStatements {
-    async fn subject_of_nothing(&self) -> Result<()>;
+/// Calls on a thread of its own.
+fn ask<T: Send + 'static>(what: &str, call: impl FnOnce() -> Result<T> + Send + 'static) -> mpsc::Receiver<Result<T>> {
+    let (reply, answer) = mpsc::channel();
+    let caller = std::thread::Builder::new().name(what.to_owned());
+    caller.spawn(move || drop(reply.send(call()))).expect("a thread can be made");
+    answer
 }
 
-impl SeveralStatements for PostgresStore {
-    async fn subject_of_nothing(&self) -> Result<()> {
-        use punctual_store::Plan;
-        let nobody = punctual_core::ScheduleId(uuid::Uuid::nil());
-        self.subject(nobody, at("09:00:00")).await.map(drop)
-    }
+/// Waits for an answer, but not for ever.
+fn answer<T>(what: &str, answer: &mpsc::Receiver<Result<T>>) -> Result<T> {
+    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{what} waits for ever"))
+}
+
+fn assert_unavailable<T: std::fmt::Debug>(what: &str, asked: &mpsc::Receiver<Result<T>>) {
+    let answer = answer(what, asked);
+    assert!(answer.as_ref().is_err_and(is_unavailable), "{what}: {answer:?}");
+}
+
+fn sign(node: NodeId) -> Sign {
+    Bench::new(Box::new(MemoryStore::new())).sign(node, "a")
 }

@@ -8,9 +8,11 @@ mod postgres_support;
 mod postgres_faults {
     mod batches;
     mod callers;
+    mod crashes;
     mod limits;
     mod lost_answers;
     mod migrations;
+    mod nodes;
     mod older_copy;
     mod partitions;
     mod pen;

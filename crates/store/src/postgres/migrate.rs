@@ -30,7 +30,9 @@ pub(super) async fn migrate(client: &Client, migrations: &[Migration]) -> Done<(
     if applied(client, migrations).await? == migrations.len() {
         return Ok(());
     }
-    client.batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    // Whatever is usual on the server: who has waited sees what was made meanwhile.
+    let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({LOCK})");
+    client.batch_execute(&begin).await?;
     let migrated = migrate_alone(client, migrations).await;
     client.batch_execute(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
     migrated

@@ -13,8 +13,9 @@ use crate::postgres_support::{assert_clean, fresh_schema, in_words, open, rounds
 #[test]
 fn nodes_that_start_at_once_make_the_schema_once() {
     const NODES: usize = 6;
-    for _ in 0..rounds(3) {
-        let address = fresh_schema();
+    let usual = ["", "%20-c%20default_transaction_isolation%3Dserializable"];
+    for isolation in usual.into_iter().cycle().take(2 * rounds(2) as usize) {
+        let address = format!("{}{isolation}", fresh_schema());
         let barrier = Barrier::new(NODES);
         let stores: Vec<PostgresStore> = std::thread::scope(|scope| {
             let open = || {

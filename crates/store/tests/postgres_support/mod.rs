@@ -9,6 +9,7 @@ pub(crate) mod proxy;
 pub(crate) mod runs;
 pub(crate) mod server;
 pub(crate) mod session;
+pub(crate) mod told;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

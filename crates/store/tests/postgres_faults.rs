@@ -9,6 +9,7 @@ mod postgres_faults {
     mod batches;
     mod callers;
     mod crashes;
+    mod half_open;
     mod limits;
     mod lost_answers;
     mod migrations;
@@ -16,5 +17,4 @@ mod postgres_faults {
     mod older_copy;
     mod partitions;
     mod pen;
-    mod stalls;
 }

@@ -38,7 +38,8 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(30);
 
 /// The limits of a transaction: none waits for ever, and none that is left alone keeps the pen. Whatever is usual on the
 /// server, what is read behind the pen is what was written before it was free.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '30s';
+const BEGIN: &str =
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '30s';
     SET LOCAL idle_in_transaction_session_timeout = '3s'";
 
 /// A day before every entry.

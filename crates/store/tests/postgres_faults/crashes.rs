@@ -182,9 +182,8 @@ fn a_server_that_crashes_loses_nothing_and_ends_no_loop() {
         assert_eq!(told.claimed[&run], [node], "an acknowledged claim");
     }
     assert_eq!(world.finished.into_inner().expect("nobody fails with it"), asked);
-    let has_succeeded = |run: &punctual_core::run::Run| {
-        matches!(run.state, RunState::Finished { outcome: Outcome::Succeeded, .. })
-    };
+    let has_succeeded =
+        |run: &punctual_core::run::Run| matches!(run.state, RunState::Finished { outcome: Outcome::Succeeded, .. });
     assert!(told.world.runs.values().all(has_succeeded));
     world.stores.iter().chain([&fresh]).for_each(|store| assert_clean(store));
 }

@@ -29,7 +29,8 @@ fn a_server_without_a_place_is_waited_for_and_leases_are_renewed_all_the_while()
 
     // Somebody ends the store's sessions, all but the one that renews leases, and takes their places.
     let operator = Session::open(&server.address());
-    let others = "FROM pg_stat_activity WHERE application_name = 'crowded' AND query NOT LIKE '%FROM nodes WHERE id <>%'";
+    let others =
+        "FROM pg_stat_activity WHERE application_name = 'crowded' AND query NOT LIKE '%FROM nodes WHERE id <>%'";
     operator.ask(&format!("SELECT pg_terminate_backend(pid) {others}"));
     wait_until("they are gone", || operator.count(&format!("SELECT count(*) {others}")) == 0);
     let sessions = fill(&server.address());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use punctual_core::NodeId;
 use punctual_core::run::RunEvent;
 use punctual_store::conformance::bench::at;
 use punctual_store::conformance::{Bench, block_on};
@@ -50,7 +51,8 @@ impl Scene {
     fn check(&self, days: &[&str]) {
         assert_eq!(self.days(), days);
         assert_eq!(self.session.ask("SELECT day::text FROM journal_days ORDER BY day"), days);
-        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename ~ '^journal_[0-9]'";
+        let tables =
+            "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename ~ '^journal_[0-9]'";
         assert_eq!(self.session.count(tables), days.len() as u64);
         assert_clean(&*self.bench.store);
     }
@@ -92,6 +94,23 @@ fn pruning_drops_the_partitions_of_whole_days() {
 }
 
 #[test]
+fn a_node_that_was_idle_while_its_day_was_dropped_goes_on() {
+    let mut scene = Scene::new(1);
+    let mut idle = Bench::new(Box::new(open(&scene.address)));
+    let node = NodeId(uuid::Uuid::from_u128(7));
+    idle.joined(&idle.sign(node, "idle")).expect("the store answers");
+    scene.bench.now = day_at(1, "09:00:00");
+    scene.prune(scene.bench.now);
+    scene.bench.now = day_at(2, "09:00:00");
+    let run = scene.bench.due_run(json!({}));
+    scene.prune(scene.bench.now);
+    scene.check(&["2026-01-07"]);
+    idle.now = scene.bench.now;
+    assert_eq!(idle.claim_one(node).id, run);
+    assert_clean(&*idle.store);
+}
+
+#[test]
 fn who_reads_the_journal_for_long_is_in_nobodys_way() {
     let mut scene = Scene::new(3);
     scene.prune(day_at(0, "08:00:00"));
@@ -105,7 +124,7 @@ fn who_reads_the_journal_for_long_is_in_nobodys_way() {
         // While somebody tries to drop a day, others read and write.
         let mut number = 1;
         while !prune.is_finished() {
-            let node = punctual_core::NodeId(uuid::Uuid::from_u128(number));
+            let node = NodeId(uuid::Uuid::from_u128(number));
             other.joined(&other.sign(node, "b")).expect("writing works");
             other.entries();
             number += 1;

@@ -48,7 +48,10 @@ impl Server {
         let mut server = Server { programs, folder, account, port: 0, keeper };
         let auth = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"];
         server.run(server.program("initdb").args(auth).arg("--pgdata").arg(server.data()));
-        server.set(&["listen_addresses = '127.0.0.1'", &format!("unix_socket_directories = '{}'", server.folder.display())]);
+        server.set(&[
+            "listen_addresses = '127.0.0.1'",
+            &format!("unix_socket_directories = '{}'", server.folder.display()),
+        ]);
         server.set(settings);
         for _ in 0..PORTS_MAX {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");

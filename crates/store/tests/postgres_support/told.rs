@@ -30,7 +30,11 @@ impl Told {
             for id in concerned {
                 told.note(&entry.body, id);
                 let is_held = told.world.runs.get(&id).is_some_and(|run| run.owner().is_some());
-                if is_held { held.insert(id) } else { held.remove(&id) };
+                if is_held {
+                    held.insert(id)
+                } else {
+                    held.remove(&id)
+                };
             }
             let runs: Vec<&Run> = held.iter().map(|id| &told.world.runs[id]).collect();
             look(entry, &runs);
@@ -53,7 +57,10 @@ impl Told {
         let claimed: Vec<(&RunId, usize)> = self.claimed.iter().map(|(run, owners)| (run, owners.len())).collect();
         let counts = |counts: &BTreeMap<RunId, usize>| counts.clone().into_iter().collect::<Vec<_>>();
         let once: Vec<(RunId, usize)> = runs.iter().map(|run| (*run, 1)).collect();
-        assert!(claimed.iter().map(|(run, count)| (**run, *count)).eq(once.iter().copied()), "claimed once: {claimed:?}");
+        assert!(
+            claimed.iter().map(|(run, count)| (**run, *count)).eq(once.iter().copied()),
+            "claimed once: {claimed:?}"
+        );
         assert!(counts(&self.started) == once, "started once: {:?}", self.started);
         assert!(counts(&self.ended) == once, "ended once: {:?}", self.ended);
     }

@@ -10,7 +10,7 @@ use punctual_store::memory::MemoryStore;
 use punctual_store::postgres::PostgresStore;
 use punctual_store::{Journal, Nodes, Result, Runs, Sign};
 
-use crate::postgres_support::patience::wait_until;
+use crate::postgres_support::patience::{rest_for, wait_until};
 use crate::postgres_support::proxy::passing::{Passing, Then};
 use crate::postgres_support::runs::request;
 use crate::postgres_support::session::Session;
@@ -30,7 +30,7 @@ fn whoever_uses_a_connection_that_stands_still_is_told_and_the_next_has_another(
     let before = block_on(store.head()).expect("nothing is wrong yet").seq;
 
     // A write gets through to the server, a read does not; and then nothing does.
-    proxy.at("COMMIT", Then::FreezeBehind);
+    proxy.at_commit(Then::FreezeBehind);
     let write = ask("a write", || block_on(store.ask(at("09:00:00"), request(1))));
     proxy.wait_until_done();
     let session = Session::open(&direct);
@@ -59,6 +59,29 @@ fn whoever_uses_a_connection_that_stands_still_is_told_and_the_next_has_another(
     proxy.thaw();
     assert!(block_on(store.ask(at("09:00:00"), request(2))).expect("writing works"));
     assert_clean(store);
+}
+
+#[test]
+fn a_write_outlasts_a_server_that_lets_nobody_in_for_a_moment() {
+    let direct = fresh_schema();
+    let proxy = Passing::start(&direct);
+    let store = open(&proxy.address(&direct));
+    let node = NodeId(uuid::Uuid::from_u128(7));
+    block_on(store.join(&sign(node))).expect("nothing is wrong yet");
+    block_on(store.renew(&sign(node))).expect("nothing is wrong yet");
+    proxy.refuse();
+    proxy.cut();
+    std::thread::scope(|scope| {
+        let write = scope.spawn(|| block_on(store.ask(at("09:00:00"), request(1))));
+        assert!(block_on(store.head()).is_err_and(|error| is_unavailable(&error)));
+        assert!(block_on(store.renew(&sign(node))).is_err_and(|error| is_unavailable(&error)));
+        rest_for(Duration::from_secs(1));
+        assert!(!write.is_finished());
+        proxy.let_in();
+        assert!(write.join().expect("nobody fails").expect("it is tried again"));
+    });
+    block_on(store.renew(&sign(node))).expect("the next renewal gets through");
+    assert_clean(&store);
 }
 
 /// Calls on a thread of its own.

@@ -58,11 +58,11 @@ fn postgres_is_like_the_model() {
 #[test]
 fn postgres_nodes_in_turn_are_like_the_model() {
     let other = || Box::new(postgres_support::in_turns::InTurns::fresh(3)) as Box<dyn Store>;
-    compare("postgres in turns", &Table { model: MemoryStore::new, other }, 2_000);
+    compare("postgres in turns", &Table { model: MemoryStore::new, other }, 1_500);
 }
 
 #[test]
 fn postgres_calls_that_come_together_are_like_the_model() {
     let other = || Box::new(postgres_support::fresh_store()) as Box<dyn Store>;
-    compare_together("postgres together", &Table { model: MemoryStore::new, other }, 5_000);
+    compare_together("postgres together", &Table { model: MemoryStore::new, other }, 3_000);
 }

@@ -6,10 +6,11 @@ use std::task::{Context, Waker};
 use punctual_core::run::RunEvent;
 use punctual_store::conformance::{Bench, block_on};
 use punctual_store::memory::MemoryStore;
+use punctual_store::{PlanWrite, ScheduleChange, Written};
 use serde_json::json;
 
 use crate::postgres_support::proxy::passing::{Passing, Then};
-use crate::postgres_support::{assert_clean, fresh_schema, open};
+use crate::postgres_support::{assert_clean, fresh_schema, fresh_store, open};
 
 type Call<'a> = Pin<Box<dyn Future<Output = String> + 'a>>;
 
@@ -84,5 +85,23 @@ fn check(fault: impl Fn(&Passing)) {
     // And what is read from the last checkpoint on is all there is.
     block_on(bench.store.prune(bench.now, bench.now)).expect("the store answers");
     assert_eq!(bench.all_runs(), model.all_runs());
+    assert_clean(&*bench.store);
+}
+
+#[test]
+fn a_name_goes_from_one_schedule_to_another_in_one_transaction() {
+    let mut bench = Bench::new(Box::new(fresh_store()));
+    // The one that takes the name is written first.
+    let taker = bench.add(json!({"name": "weekly"}));
+    let giver = bench.add(json!({"name": "daily"}));
+    let renamed = |id, name: &str| {
+        let mut schedule = bench.schedule(id);
+        (schedule.name, schedule.version) = (Some(name.to_owned()), schedule.version + 1);
+        PlanWrite { change: ScheduleChange::Put(Box::new(schedule)), plan: None, ..bench.write_for(id) }
+    };
+    let writes = vec![renamed(giver, "yearly"), renamed(taker, "daily")];
+    assert_eq!(bench.writes(writes), [Written::Done, Written::Done]);
+    let names = [taker, giver].map(|id| bench.schedule(id).name);
+    assert_eq!(names, [Some("daily".to_owned()), Some("yearly".to_owned())]);
     assert_clean(&*bench.store);
 }

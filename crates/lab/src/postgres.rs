@@ -2,6 +2,7 @@
 //!
 //! Not here: where the programs come from (`programs`, `install`), and who makes sure of the end (`keeper`).
 
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -38,7 +39,8 @@ pub enum Durability {
 pub struct Server {
     programs: Programs,
     account: Option<Account>,
-    durability: Durability,
+    /// What differs from what initdb wrote down.
+    settings: Vec<String>,
     process: Option<Process>,
     port: u16,
     /// Its end is the server's.
@@ -50,6 +52,11 @@ impl Server {
     ///
     /// Belongs on the main thread: where the server is told that its parent has died, it is the thread that counts.
     pub fn start(durability: Durability) -> anyhow::Result<Server> {
+        Server::start_with(durability, &[])
+    }
+
+    /// The same, with settings like `max_connections=20`.
+    pub fn start_with(durability: Durability, settings: &[&str]) -> anyhow::Result<Server> {
         let programs = Programs::find_or_install()?;
         let account = Account::for_programs()?;
         let keeper = Keeper::make_folder(&programs, account)?;
@@ -59,7 +66,8 @@ impl Server {
         if !made.status.success() {
             bail!("initdb ended with {}:\n{}", made.status, String::from_utf8_lossy(&made.stderr));
         }
-        let mut server = Server { programs, account, durability, process: None, port: 0, keeper };
+        let settings = all_settings(durability, settings);
+        let mut server = Server { programs, account, settings, process: None, port: 0, keeper };
         for _ in 0..PORTS_MAX {
             server.port = free_port()?;
             if server.launch()? {
@@ -72,8 +80,10 @@ impl Server {
     /// Starts the process. Whether its port was still free.
     fn launch(&mut self) -> anyhow::Result<bool> {
         let mut postgres = program(&self.programs, self.account, &self.keeper, "postgres");
-        postgres.args(settings(self.port, self.durability)).arg("-D").arg(self.keeper.data());
-        postgres.arg("-c").arg(format!("unix_socket_directories={}", self.keeper.folder().display()));
+        let own =
+            [format!("port={}", self.port), format!("unix_socket_directories={}", self.keeper.folder().display())];
+        postgres.args(own.iter().chain(&self.settings).flat_map(|setting| ["-c", setting]));
+        postgres.arg("-D").arg(self.keeper.data());
         self.process = launch(&mut postgres, &self.keeper.log())?;
         Ok(self.process.is_some())
     }
@@ -103,6 +113,28 @@ impl Server {
             return Ok(());
         }
         bail!("port {} was taken while PostgreSQL was down", self.port)
+    }
+
+    /// Keeps a copy of its data, while it is stopped.
+    pub fn keep_copy(&self) -> anyhow::Result<()> {
+        self.run("cp", &["-a".as_ref(), self.data().as_ref(), self.keeper.copy().as_ref()])
+    }
+
+    /// Puts the copy in the place of its data, while it is stopped: what was written since is lost.
+    pub fn put_copy_back(&self) -> anyhow::Result<()> {
+        self.run("rm", &["-r".as_ref(), self.data().as_ref()])?;
+        self.run("mv", &[self.keeper.copy().as_ref(), self.data().as_ref()])
+    }
+
+    fn run(&self, name: &str, args: &[&OsStr]) -> anyhow::Result<()> {
+        let mut command = Command::new(name);
+        command.args(args).current_dir(self.keeper.folder());
+        account::run_as(&mut command, self.account);
+        let done = command.output().with_context(|| format!("starting {name}"))?;
+        if !done.status.success() {
+            bail!("{name} ended with {}:\n{}", done.status, String::from_utf8_lossy(&done.stderr));
+        }
+        Ok(())
     }
 
     /// Where it keeps its data.
@@ -167,15 +199,15 @@ fn program(programs: &Programs, account: Option<Account>, keeper: &Keeper, name:
     command
 }
 
-/// What differs from what initdb wrote down.
-fn settings(port: u16, durability: Durability) -> Vec<String> {
-    let port = format!("port={port}");
-    let mut settings = vec!["listen_addresses=127.0.0.1", &port, "max_connections=200"];
+/// What differs from what initdb wrote down, for any server; of two for one thing, the later counts.
+fn all_settings(durability: Durability, wanted: &[&str]) -> Vec<String> {
+    let mut settings = vec!["listen_addresses=127.0.0.1", "max_connections=200"];
     match durability {
         Durability::Off => settings.extend(["fsync=off", "synchronous_commit=off", "full_page_writes=off"]),
         Durability::On => {}
     }
-    settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting.to_owned()]).collect()
+    settings.extend(wanted);
+    settings.into_iter().map(str::to_owned).collect()
 }
 
 /// A port on which nobody listens just now.
@@ -190,10 +222,9 @@ mod tests {
 
     #[test]
     fn only_a_server_without_durability_forgoes_the_disk() {
-        let has = |durability, setting: &str| settings(5432, durability).iter().any(|given| given == setting);
+        let has = |durability, setting: &str| all_settings(durability, &[]).iter().any(|given| given == setting);
         for setting in ["fsync=off", "synchronous_commit=off", "full_page_writes=off"] {
             assert!(has(Durability::Off, setting) && !has(Durability::On, setting), "{setting}");
         }
-        assert!(has(Durability::On, "port=5432") && has(Durability::Off, "port=5432"));
     }
 }

@@ -16,11 +16,13 @@ mod differential {
     pub(crate) mod shape;
     pub(crate) mod shrink;
     pub(crate) mod step;
+    pub(crate) mod together;
     pub(crate) mod writes;
 }
 
 use differential::game::{Table, compare};
 use differential::label::{REACHED, SHARED};
+use differential::together::compare_together;
 use punctual_store::Store;
 use punctual_store::memory::MemoryStore;
 use punctual_store::sqlite::SqliteStore;
@@ -51,4 +53,16 @@ fn sqlite_is_like_the_model() {
 fn postgres_is_like_the_model() {
     let other = || Box::new(postgres_support::fresh_store()) as Box<dyn Store>;
     compare("postgres", &Table { model: MemoryStore::new, other }, 3_000);
+}
+
+#[test]
+fn postgres_nodes_in_turn_are_like_the_model() {
+    let other = || Box::new(postgres_support::in_turns::InTurns::fresh(3)) as Box<dyn Store>;
+    compare("postgres in turns", &Table { model: MemoryStore::new, other }, 1_500);
+}
+
+#[test]
+fn postgres_calls_that_come_together_are_like_the_model() {
+    let other = || Box::new(postgres_support::fresh_store()) as Box<dyn Store>;
+    compare_together("postgres together", &Table { model: MemoryStore::new, other }, 3_000);
 }

@@ -8,8 +8,13 @@ mod postgres_support;
 mod postgres_faults {
     mod batches;
     mod callers;
+    mod crashes;
+    mod half_open;
+    mod limits;
     mod lost_answers;
+    mod migrations;
+    mod nodes;
     mod older_copy;
+    mod partitions;
     mod pen;
-    mod stalls;
 }

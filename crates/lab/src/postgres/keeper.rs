@@ -49,6 +49,11 @@ impl Keeper {
         self.folder.join("data")
     }
 
+    /// Where a copy of it is.
+    pub(super) fn copy(&self) -> PathBuf {
+        self.folder.join("copy")
+    }
+
     /// What the server says.
     pub(super) fn log(&self) -> PathBuf {
         self.folder.join("log")

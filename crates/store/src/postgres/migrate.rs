@@ -30,7 +30,9 @@ pub(super) async fn migrate(client: &Client, migrations: &[Migration]) -> Done<(
     if applied(client, migrations).await? == migrations.len() {
         return Ok(());
     }
-    client.batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    // Whatever is usual on the server: who has waited sees what was made meanwhile.
+    let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({LOCK})");
+    client.batch_execute(&begin).await?;
     let migrated = migrate_alone(client, migrations).await;
     client.batch_execute(if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
     migrated
@@ -66,10 +68,11 @@ async fn refuse_beside_others(client: &Client) -> Done<()> {
 
 /// How many migrations have been applied, if they are the first of those that this binary knows.
 pub(super) async fn applied(client: &Client, migrations: &[Migration]) -> Done<usize> {
-    // By a query of its own, not by name: what a session has not found once, it goes on not finding in its transaction.
-    let sql = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'migrations'
-        AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()))";
-    if !client.query_typed_one(sql, &[]).await?.get::<_, bool>(0) {
+    // Not `to_regclass`: within a transaction it goes by what it knew before, and a node that has waited for another would
+    // not see what that one has made.
+    let sql = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'migrations' AND pg_table_is_visible(oid))";
+    let exists: bool = client.query_typed_one(sql, &[]).await?.get(0);
+    if !exists {
         return Ok(0);
     }
     let sql = "SELECT name, checksum FROM migrations ORDER BY number";

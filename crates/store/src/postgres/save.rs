@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::fault::Done;
 use super::values::At;
+use crate::change::name_of;
 use crate::columns::{StateColumns, signed, to_json};
 use crate::writing::{Changes, Row};
 
@@ -197,6 +198,16 @@ fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
     if !gone.is_empty() {
         let sql = "DELETE FROM schedules WHERE id = ANY($1)";
         statements.push(Statement::new(sql).uuids(gone.into_iter()));
+    }
+    // A name that one gives up may be another's in the same transaction.
+    let named = |record: &Option<ScheduleRecord>| record.as_ref().and_then(|record| name_of(&record.schedule));
+    let is_renamed =
+        |row: &Row<ScheduleRecord>| named(&row.before).is_some() && named(&row.before) != named(&row.after);
+    let renamed = changes.schedules.iter().filter(|(_, row)| is_renamed(row) && row.after.is_some());
+    let renamed: Vec<Uuid> = renamed.map(|(id, _)| id.0).collect();
+    if !renamed.is_empty() {
+        let sql = "UPDATE schedules SET name = NULL WHERE id = ANY($1)";
+        statements.push(Statement::new(sql).uuids(renamed.into_iter()));
     }
     let (mut whole, mut moved): (Vec<&ScheduleRecord>, Vec<&ScheduleRecord>) = (vec![], vec![]);
     for row in changes.schedules.values() {

@@ -41,8 +41,10 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(8);
 /// How long one may take that reads everything.
 const LONG_ATTEMPT_MAX: Duration = Duration::from_secs(300);
 
-/// The limits of a transaction: none waits for ever, and none that is left alone keeps the pen.
-const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '300s';
+/// The limits of a transaction: none waits for ever, and none that is left alone keeps the pen. Whatever is usual on the
+/// server, what is read behind the pen is what was written before it was free.
+const BEGIN: &str =
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '300s';
     SET LOCAL idle_in_transaction_session_timeout = '3s'";
 
 /// A day before every entry.

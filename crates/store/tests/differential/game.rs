@@ -15,13 +15,13 @@ use super::shrink::shrink;
 use super::step::{Op, Read, Step};
 
 /// How many steps are played on one pair of stores: few enough to be shrunk, enough to get anywhere.
-const STEPS: usize = 500;
+pub(super) const STEPS: usize = 500;
 
 /// After so many steps everything is compared that can be read.
-const LOOK_EVERY: usize = 100;
+pub(super) const LOOK_EVERY: usize = 100;
 
 /// More than there ever is.
-const ALL: usize = 1_000_000;
+pub(super) const ALL: usize = 1_000_000;
 
 /// Who plays: the model, and a store that claims to be like it.
 pub(crate) struct Table {
@@ -34,9 +34,7 @@ pub(crate) type Reached = BTreeMap<String, u64>;
 
 /// Plays so many steps, or as many as the environment says, and panics with a short list of steps that fails.
 pub(crate) fn compare(name: &str, table: &Table, steps: usize) -> Reached {
-    let number = |name| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
-    let steps = number("PUNCTUAL_DIFFERENTIAL_OPS").map_or(steps, |number: u64| number as usize);
-    let first = number("PUNCTUAL_DIFFERENTIAL_SEED").unwrap_or(1);
+    let (steps, first) = asked_for(steps);
     let mut reached = Reached::new();
     for (seed, played) in (first..).zip((0..steps).step_by(STEPS)) {
         let count = STEPS.min(steps - played);
@@ -56,6 +54,13 @@ pub(crate) fn compare(name: &str, table: &Table, steps: usize) -> Reached {
     }
     println!("{name}: {steps} operations compared, {} kinds of answers", reached.len());
     reached
+}
+
+/// How many steps the environment asks for, and with which seed they begin.
+pub(super) fn asked_for(steps: usize) -> (usize, u64) {
+    let number = |name| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
+    let steps = number("PUNCTUAL_DIFFERENTIAL_OPS").map_or(steps, |number: u64| number as usize);
+    (steps, number("PUNCTUAL_DIFFERENTIAL_SEED").unwrap_or(1))
 }
 
 /// Shrinks what fails, and tells it.
@@ -80,15 +85,15 @@ fn replay(table: &Table, steps: &[Step]) -> Option<String> {
     steps.iter().find_map(|step| game.turn(step, true).err())
 }
 
-struct Game {
-    model: MemoryStore,
-    other: Box<dyn Store>,
+pub(super) struct Game {
+    pub(super) model: MemoryStore,
+    pub(super) other: Box<dyn Store>,
     checks: Checks,
-    seq: u64,
+    pub(super) seq: u64,
 }
 
 impl Game {
-    fn new(table: &Table) -> Game {
+    pub(super) fn new(table: &Table) -> Game {
         Game { model: (table.model)(), other: (table.other)(), checks: Checks::default(), seq: 0 }
     }
 
@@ -123,7 +128,7 @@ impl Game {
     }
 
     /// The same question to both, and their one answer.
-    fn ask_both(&self, step: &Step) -> Result<Answer, String> {
+    pub(super) fn ask_both(&self, step: &Step) -> Result<Answer, String> {
         let (model, other) = (play(&self.model, step), play(&*self.other, step));
         if model == other {
             return Ok(model);
@@ -132,7 +137,7 @@ impl Game {
     }
 
     /// Compares everything that can be read, and lets both verify themselves.
-    fn look(&self, step: &Step) -> Result<(), String> {
+    pub(super) fn look(&self, step: &Step) -> Result<(), String> {
         let (schedule, run, before, after) = (None, None, None, None);
         let questions = [
             Read::Verify,
@@ -161,7 +166,7 @@ impl Game {
 }
 
 /// The first lines in which two texts differ.
-fn differences(model: &str, other: &str) -> String {
+pub(super) fn differences(model: &str, other: &str) -> String {
     let (mut models, mut others) = (model.lines().peekable(), other.lines().peekable());
     let mut count = 0;
     while let (Some(a), Some(b)) = (models.peek(), others.peek())

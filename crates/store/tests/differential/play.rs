@@ -11,7 +11,6 @@ use punctual_core::plan::{Kept, Limits, Outage};
 use punctual_core::run::{Report, Run, RunState, Terms};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::SlotKey;
-use punctual_store::conformance::bench::bury_the_dead;
 use punctual_store::conformance::block_on;
 use punctual_store::{
     About, AttemptReport, Cancellation, ClaimRequest, Claimed, Expected, Head, HistoryFilter, HistoryItem, NodeRecord,
@@ -54,23 +53,28 @@ fn told<T>(result: Result<T, StoreError>, answer: impl FnOnce(T) -> Answer) -> A
 }
 
 pub(crate) fn play(store: &dyn Store, step: &Step) -> Answer {
+    block_on(call(store, store, step))
+}
+
+/// Makes the call of a step. What a caller has to know before is read from `known`.
+pub(crate) async fn call(store: &dyn Store, known: &dyn Store, step: &Step) -> Answer {
     let now = time(step.now);
     match &step.op {
         Op::Plan(writes) => {
-            told(block_on(store.plan(now, writes.iter().map(|it| write(store, it)).collect())), Answer::Writes)
+            told(store.plan(now, writes.iter().map(|it| write(known, it)).collect()).await, Answer::Writes)
         }
-        Op::Ask(asked) => told(block_on(store.ask(now, asked_run(asked, now))), Answer::Yes),
-        Op::Cancel { run } => told(block_on(store.cancel(now, run_id(*run))), Answer::Cancelled),
-        Op::Resume { run } => told(block_on(store.resume(now, run_id(*run))), |run| Answer::Runs(vec![run])),
+        Op::Ask(asked) => told(store.ask(now, asked_run(asked, now)).await, Answer::Yes),
+        Op::Cancel { run } => told(store.cancel(now, run_id(*run)).await, Answer::Cancelled),
+        Op::Resume { run } => told(store.resume(now, run_id(*run)).await, |run| Answer::Runs(vec![run])),
         Op::Claim { node, limit, agents, caps } => {
             let (node, limit) = (node_id(*node), *limit);
             let (agents, limits) = (names(agents), Arc::new(limits(caps)));
-            told(block_on(store.claim(&ClaimRequest { node, now, limit, agents, limits })), Answer::Claimed)
+            told(store.claim(&ClaimRequest { node, now, limit, agents, limits }).await, Answer::Claimed)
         }
         Op::Settle(settled) => {
             let settlement =
                 |it: &super::step::Settled| Settlement { run: run_id(it.run), epoch: it.epoch, decision: it.decision };
-            told(block_on(store.settle(now, settled.iter().map(settlement).collect())), Answer::Runs)
+            told(store.settle(now, settled.iter().map(settlement).collect()).await, Answer::Runs)
         }
         Op::Finish(finished) => {
             let report = |it: &super::step::Finished| AttemptReport {
@@ -79,42 +83,46 @@ pub(crate) fn play(store: &dyn Store, step: &Step) -> Answer {
                 event: it.event,
                 report: Report { summary: Some(it.said.to_string()), ..Report::default() },
             };
-            told(block_on(store.finish(now, finished.iter().map(report).collect())), Answer::Runs)
+            told(store.finish(now, finished.iter().map(report).collect()).await, Answer::Runs)
         }
-        Op::Join(alive) => told(block_on(store.join(&sign(alive, now))), Answer::Renewed),
-        Op::Renew(alive) => told(block_on(store.renew(&sign(alive, now))), Answer::Renewed),
-        Op::Leave { node } => told(block_on(store.leave(now, node_id(*node))), |()| Answer::Nothing),
-        Op::Bury => told(block_on(bury_the_dead(store, now)), |count| Answer::Number(count as u64)),
-        Op::TakePlanner(alive) => told(block_on(store.take_planner(&sign(alive, now))), Answer::Planner),
+        Op::Join(alive) => told(store.join(&sign(alive, now)).await, Answer::Renewed),
+        Op::Renew(alive) => told(store.renew(&sign(alive, now)).await, Answer::Renewed),
+        Op::Leave { node } => told(store.leave(now, node_id(*node)).await, |()| Answer::Nothing),
+        Op::Bury => {
+            let nodes = block_on(known.nodes()).unwrap_or_default();
+            let dead = nodes.iter().map(NodeRecord::lease).filter(|lease| lease.until < now).collect();
+            told(store.bury(now, dead).await, |count| Answer::Number(count as u64))
+        }
+        Op::TakePlanner(alive) => told(store.take_planner(&sign(alive, now)).await, Answer::Planner),
         Op::NoteOutage { node, from } => {
-            told(block_on(store.note_outage(now, node_id(*node), time(*from))), |()| Answer::Nothing)
+            told(store.note_outage(now, node_id(*node), time(*from)).await, |()| Answer::Nothing)
         }
-        Op::BeginDay { zone, day } => told(block_on(store.begin_day(now, zone, date(2026, 1, *day))), Answer::Yes),
+        Op::BeginDay { zone, day } => told(store.begin_day(now, zone, date(2026, 1, *day)).await, Answer::Yes),
         Op::Forget { before } => {
-            told(block_on(store.forget_runs(now, time(*before))), |count| Answer::Number(count as u64))
+            told(store.forget_runs(now, time(*before)).await, |count| Answer::Number(count as u64))
         }
-        Op::Prune { before } => told(block_on(store.prune(now, time(*before))), Answer::Number),
-        Op::Read(question) => read(store, question, now),
+        Op::Prune { before } => told(store.prune(now, time(*before)).await, Answer::Number),
+        Op::Read(question) => read(store, question, now).await,
     }
 }
 
-fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
+async fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
     match question {
         Read::Schedule { schedule } => {
-            let found = block_on(store.schedule(schedule_id(*schedule)));
+            let found = store.schedule(schedule_id(*schedule)).await;
             told(found, |found| Answer::Schedules(found.into_iter().collect()))
         }
         Read::Schedules { after, limit } => {
-            told(block_on(store.schedules(after.map(schedule_id), *limit)), Answer::Schedules)
+            told(store.schedules(after.map(schedule_id), *limit).await, Answer::Schedules)
         }
-        Read::Count => told(block_on(store.count_schedules()), Answer::Number),
-        Read::ToPlan { zone_data, limit } => told(block_on(store.to_plan(now, zone_data, *limit)), Answer::Tasks),
-        Read::NextPlanAt => told(block_on(store.next_plan_at()), Answer::Time),
+        Read::Count => told(store.count_schedules().await, Answer::Number),
+        Read::ToPlan { zone_data, limit } => told(store.to_plan(now, zone_data, *limit).await, Answer::Tasks),
+        Read::NextPlanAt => told(store.next_plan_at().await, Answer::Time),
         Read::Subject { schedule } => {
-            told(block_on(store.subject(schedule_id(*schedule), now)), |it| Answer::Subject(Box::new(it)))
+            told(store.subject(schedule_id(*schedule), now).await, |it| Answer::Subject(Box::new(it)))
         }
-        Read::ZoneDays => told(block_on(store.zone_days()), Answer::Zones),
-        Read::Run { run } => told(block_on(store.run(run_id(*run))), |run| Answer::Rows(run.into_iter().collect())),
+        Read::ZoneDays => told(store.zone_days().await, Answer::Zones),
+        Read::Run { run } => told(store.run(run_id(*run)).await, |run| Answer::Rows(run.into_iter().collect())),
         Read::Runs { schedule, from, until, only_live, limit } => {
             let filter = RunFilter {
                 schedule: schedule.map(schedule_id),
@@ -123,17 +131,17 @@ fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
                 only_live: *only_live,
                 limit: *limit,
             };
-            told(block_on(store.runs(&filter)), Answer::Rows)
+            told(store.runs(&filter).await, Answer::Rows)
         }
-        Read::Nodes => told(block_on(store.nodes()).map(without_skew), Answer::Nodes),
-        Read::Entries { after, limit } => told(block_on(store.entries(*after, *limit)), Answer::Entries),
-        Read::Head => told(block_on(store.head()), Answer::Head),
+        Read::Nodes => told(store.nodes().await.map(without_skew), Answer::Nodes),
+        Read::Entries { after, limit } => told(store.entries(*after, *limit).await, Answer::Entries),
+        Read::Head => told(store.head().await, Answer::Head),
         Read::History { schedule, run, before, limit } => {
             let (schedule, run) = (schedule.map(schedule_id), run.map(run_id));
             let filter = HistoryFilter { schedule, run, before: *before, limit: *limit };
-            told(block_on(store.history(&filter)), Answer::History)
+            told(store.history(&filter).await, Answer::History)
         }
-        Read::Verify => told(block_on(store.verify()), Answer::Words),
+        Read::Verify => told(store.verify().await, Answer::Words),
     }
 }
 
@@ -185,14 +193,14 @@ fn asked_run(asked: &Asked, now: Timestamp) -> Run {
     }
 }
 
-fn write(store: &dyn Store, write: &Write) -> PlanWrite {
+fn write(known: &dyn Store, write: &Write) -> PlanWrite {
     let number = write.schedule;
     let schedule = schedule_id(number);
     let expected = match write.expects {
         None => Expected::New,
         Some((version, cursor)) => {
             let outage =
-                block_on(store.subject(schedule, time(cursor))).ok().flatten().and_then(|it| it.task.record.outage);
+                block_on(known.subject(schedule, time(cursor))).ok().flatten().and_then(|it| it.task.record.outage);
             Expected::At { schedule, version, cursor: Cursor::starting(time(cursor)), outage }
         }
     };

@@ -4,13 +4,13 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 
 use punctual_core::run::RunEvent;
-use punctual_store::conformance::bench::ALL;
 use punctual_store::conformance::{Bench, block_on};
 use punctual_store::memory::MemoryStore;
+use punctual_store::{PlanWrite, ScheduleChange, Written};
 use serde_json::json;
 
 use crate::postgres_support::proxy::passing::{Passing, Then};
-use crate::postgres_support::{assert_clean, fresh_schema, open};
+use crate::postgres_support::{assert_clean, fresh_schema, fresh_store, open};
 
 type Call<'a> = Pin<Box<dyn Future<Output = String> + 'a>>;
 
@@ -50,6 +50,16 @@ fn story<'a>(bench: &'a mut Bench, has_begun: &dyn Fn(&Bench)) -> Vec<Call<'a>> 
 
 #[test]
 fn a_checkpoint_has_what_was_written_with_it() {
+    check(|_| {});
+}
+
+#[test]
+fn every_call_of_a_transaction_is_told_what_it_did_when_its_answer_is_lost() {
+    check(|proxy| (0..4).for_each(|_| proxy.at_commit(Then::LoseAnswer)));
+}
+
+/// Plays the story with calls that come together, while something else goes wrong.
+fn check(fault: impl Fn(&Passing)) {
     let mut model = Bench::new(Box::new(MemoryStore::new()));
     let expected: Vec<String> = story(&mut model, &|_| {}).into_iter().map(block_on).collect();
     let direct = fresh_schema();
@@ -64,14 +74,34 @@ fn a_checkpoint_has_what_was_written_with_it() {
             proxy.wait_until_done();
         }
     }
+    fault(&proxy);
     proxy.thaw();
     let answers: Vec<String> = calls.into_iter().map(block_on).collect();
+    assert!(proxy.is_done(), "nothing went wrong");
     assert_eq!(answers, expected);
     assert_eq!(bench.entries(), model.entries());
     assert_eq!(bench.all_runs(), model.all_runs());
     assert_clean(&*bench.store);
     // And what is read from the last checkpoint on is all there is.
     block_on(bench.store.prune(bench.now, bench.now)).expect("the store answers");
-    assert_eq!(bench.all_runs().len() + ALL, model.all_runs().len() + ALL);
+    assert_eq!(bench.all_runs(), model.all_runs());
+    assert_clean(&*bench.store);
+}
+
+#[test]
+fn a_name_goes_from_one_schedule_to_another_in_one_transaction() {
+    let mut bench = Bench::new(Box::new(fresh_store()));
+    // The one that takes the name is written first.
+    let taker = bench.add(json!({"name": "weekly"}));
+    let giver = bench.add(json!({"name": "daily"}));
+    let renamed = |id, name: &str| {
+        let mut schedule = bench.schedule(id);
+        (schedule.name, schedule.version) = (Some(name.to_owned()), schedule.version + 1);
+        PlanWrite { change: ScheduleChange::Put(Box::new(schedule)), plan: None, ..bench.write_for(id) }
+    };
+    let writes = vec![renamed(giver, "yearly"), renamed(taker, "daily")];
+    assert_eq!(bench.writes(writes), [Written::Done, Written::Done]);
+    let names = [taker, giver].map(|id| bench.schedule(id).name);
+    assert_eq!(names, [Some("daily".to_owned()), Some("yearly".to_owned())]);
     assert_clean(&*bench.store);
 }

@@ -90,7 +90,8 @@ fn callers_that_go_away_leave_no_connection_in_a_transaction() {
     there.sort();
     assert_eq!(there, asked, "what was asked for is there, once");
     let session = Session::open(&crate::postgres_support::address());
-    let sql = format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}' AND xact_start IS NOT NULL");
+    let sql =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}' AND xact_start IS NOT NULL");
     wait_until("no transaction is left open", || session.count(&sql) == 0);
     assert_clean(&*bench.store);
     let run = bench.due_run(json!({"agent": "b"}));

@@ -46,7 +46,8 @@ const SCRIPTS: &[(&str, Script)] = &[
             Decision::Wait { on: WaitFor::Approval, wait_until: at("12:00:00") },
         ];
         let claimed = bench.claim(node, decisions.len());
-        let settle = |(run, decision): (&punctual_core::run::Run, _)| Settlement { run: run.id, epoch: run.epoch(), decision };
+        let settle =
+            |(run, decision): (&punctual_core::run::Run, _)| Settlement { run: run.id, epoch: run.epoch(), decision };
         let settlements = claimed.iter().zip(decisions).map(settle).collect();
         now();
         told(block_on(bench.store.settle(bench.now, settlements)))
@@ -204,19 +205,19 @@ fn goes_on(bench: &mut Bench, name: &str) {
 
 #[test]
 fn a_commit_whose_answer_is_lost_has_its_effect_once() {
-    check_all(|proxy| proxy.at("COMMIT", Then::LoseAnswer));
+    check_all(|proxy| proxy.at_commit(Then::LoseAnswer));
 }
 
 #[test]
 fn a_commit_that_never_arrives_has_its_effect_once() {
-    check_all(|proxy| proxy.at("COMMIT", Then::LoseRequest));
+    check_all(|proxy| proxy.at_commit(Then::LoseRequest));
 }
 
 #[test]
 fn a_commit_is_known_again_when_the_answer_to_that_question_is_lost_too() {
     let is_meant = |name: &str| name != ONLY_A_ROW;
     check(is_meant, |proxy| {
-        proxy.at("COMMIT", Then::LoseAnswer);
+        proxy.at_commit(Then::LoseAnswer);
         proxy.at("SELECT checksum FROM journal", Then::LoseAnswer);
     });
 }
@@ -228,7 +229,7 @@ fn a_commit_is_known_again_behind_what_others_have_written_since() {
     let mut bench = Bench::new(Box::new(open(&proxy.address(&direct))));
     let node = with_backlog(&mut bench);
     let other = open(&direct);
-    proxy.at("COMMIT", Then::LoseAnswerAndRefuse);
+    proxy.at_commit(Then::LoseAnswerAndRefuse);
     let claimed = std::thread::scope(|scope| {
         let claim = scope.spawn(|| bench.ask_for(node, 3, &agents()));
         proxy.wait_until_done();

@@ -108,6 +108,27 @@ fn who_waits_too_long_for_the_pen_is_told() {
 }
 
 #[test]
+fn who_is_in_a_deadlock_with_somebody_else_tries_again() {
+    let scene = &Scene::new("deadlock");
+    let bench = &Bench::new(Box::new(open(&scene.address)));
+    let sign = |number| bench.sign(punctual_core::NodeId(uuid::Uuid::from_u128(number)), "a");
+    bench.joined(&sign(1)).expect("nothing is wrong yet");
+    let somebody = Session::open(&scene.address.replace(&scene.name, "somebody"));
+    somebody.run("BEGIN; SELECT * FROM nodes FOR UPDATE");
+    std::thread::scope(|scope| {
+        let join = scope.spawn(|| bench.joined(&sign(2)));
+        scene.wait_until_waiting();
+        // Either of them is sent away, and nobody knows who.
+        let pen = somebody.try_run("SELECT * FROM pen FOR UPDATE");
+        somebody.run("ROLLBACK");
+        let joined = join.join().expect("nobody fails");
+        assert!(joined.is_ok(), "{pen:?} {}", in_words(&joined.expect_err("it is none")));
+    });
+    assert_eq!(block_on(scene.store.nodes()).expect("the store answers").len(), 2);
+    assert_clean(&scene.store);
+}
+
+#[test]
 fn who_is_sent_away_comes_back() {
     let scene = &Scene::new("sent_away");
     assert!(scene.ask(request(1)));
@@ -172,7 +193,7 @@ fn a_node_that_stands_still_with_the_pen_loses_it() {
     let (stuck, other) = (open(&proxy.address(&direct)), open(&direct));
     let ask = |store: &PostgresStore, number| block_on(store.ask(at("09:00:00"), request(number)));
     assert!(ask(&stuck, 1).expect("nothing is wrong yet"));
-    proxy.at("COMMIT", Then::FreezeBefore);
+    proxy.at_commit(Then::FreezeBefore);
     std::thread::scope(|scope| {
         let write = scope.spawn(|| ask(&stuck, 2));
         proxy.wait_until_done();

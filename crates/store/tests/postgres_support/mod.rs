@@ -7,11 +7,12 @@ pub(crate) mod in_turns;
 pub(crate) mod patience;
 pub(crate) mod proxy;
 pub(crate) mod runs;
-pub(crate) mod server;
 pub(crate) mod session;
+pub(crate) mod told;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use punctual_lab::postgres::{Durability, Server};
 use punctual_store::conformance::block_on;
 use punctual_store::postgres::PostgresStore;
 use punctual_store::{Journal, StoreError};
@@ -38,6 +39,11 @@ pub(crate) fn fresh_schema_in(address: &str) -> String {
     let name = format!("t{}_{since}_{number}", std::process::id());
     Session::open(address).run(&format!("CREATE SCHEMA {name}"));
     format!("{address}?options=-c%20search_path%3D{name}")
+}
+
+/// A server of a test's own, which it may crash and replace. It keeps what it acknowledges.
+pub(crate) fn start_server(settings: &[&str]) -> Server {
+    Server::start_with(Durability::On, settings).expect("a server can be started")
 }
 
 /// A store in a schema that nobody else has.

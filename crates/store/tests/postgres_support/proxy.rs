@@ -117,7 +117,8 @@ impl Drop for Door {
 
 /// The host and port in an address.
 fn server_of(address: &str) -> String {
-    let server = address.split_once('@').and_then(|(_, rest)| rest.split_once('/')).map(|(server, _)| server.to_owned());
+    let server =
+        address.split_once('@').and_then(|(_, rest)| rest.split_once('/')).map(|(server, _)| server.to_owned());
     server.unwrap_or_else(|| panic!("{address} is no address of a test's server"))
 }
 

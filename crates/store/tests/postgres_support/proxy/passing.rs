@@ -11,6 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use super::{Door, Message, connect, server_of};
 use crate::postgres_support::patience::wait_until;
 
+/// How the last statement of a transaction ends, whatever else is sent with it.
+const COMMIT: &str = "COMMIT";
+
 /// What becomes of a connection at a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
@@ -41,7 +44,7 @@ struct Control {
 #[derive(Default)]
 struct State {
     /// What to do at which statement, one after the other.
-    traps: VecDeque<(String, Then)>,
+    traps: VecDeque<(&'static str, Then)>,
     refuses: bool,
     freezes: bool,
     frozen: HashSet<usize>,
@@ -72,9 +75,14 @@ impl Passing {
         self.door.address(direct)
     }
 
+    /// Does something when the next transaction commits that writes, after what it was told before.
+    pub(crate) fn at_commit(&self, then: Then) {
+        self.control.lock().traps.push_back((COMMIT, then));
+    }
+
     /// Does something at the next statement that contains a text, after what it was told before.
-    pub(crate) fn at(&self, text: &str, then: Then) {
-        self.control.lock().traps.push_back((text.to_owned(), then));
+    pub(crate) fn at(&self, text: &'static str, then: Then) {
+        self.control.lock().traps.push_back((text, then));
     }
 
     /// Whether everything has been done that it was told to do at a statement.
@@ -134,7 +142,8 @@ impl Control {
     /// What is to be done at a statement.
     fn springs(&self, sql: &str) -> Option<Then> {
         let mut state = self.lock();
-        if !state.traps.front().is_some_and(|(text, _)| sql.contains(text.as_str())) {
+        let is_meant = |text| if text == COMMIT { sql.ends_with(COMMIT) } else { sql.contains(text) };
+        if !state.traps.front().is_some_and(|(text, _)| is_meant(*text)) {
             return None;
         }
         let (_, then) = state.traps.pop_front()?;
@@ -245,5 +254,5 @@ impl Connection {
 
 /// Whether a statement ends a transaction.
 fn is_end(sql: &str) -> bool {
-    sql.ends_with("COMMIT") || sql.starts_with("ROLLBACK")
+    sql.ends_with(COMMIT) || sql.starts_with("ROLLBACK")
 }

@@ -7,27 +7,19 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
-use std::collections::BTreeSet;
+mod support;
+
 use std::num::NonZeroU32;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
-use punctual_core::journal::{PlanEntry, PlannedRun};
-use punctual_core::plan::Limits;
-use punctual_core::run::{Report, RunEvent};
-use punctual_core::schedule::{Concurrency, Schedule};
-use punctual_core::{Elapsed, NodeId, RunId};
-use punctual_store::conformance::bench::{change, plan_entry, slot_key};
+use punctual_core::schedule::Concurrency;
 use punctual_store::conformance::block_on;
 use punctual_store::sqlite::SqliteStore;
-use punctual_store::{
-    AttemptReport, ClaimRequest, Claimed, Claims, Decision, Expected, Journal, Nodes, Plan, PlanWrite, ScheduleChange,
-    Settlement, Sign, Written,
-};
-use serde_json::json;
-use uuid::Uuid;
+use punctual_store::{Claimed, ScheduleChange};
+
+use support::Worker;
 
 /// Agents that have places left, in both stores.
 const FREE_AGENTS: usize = 4;
@@ -63,7 +55,7 @@ fn main() {
     println!("{:>28}: {large_cycle:?} a cycle", "1,001,000 runs wait");
     println!("{:>28}: {:.2}", "ratio", large_cycle.as_secs_f64() / small_cycle.as_secs_f64());
     let start = Instant::now();
-    assert!(block_on(large.store().verify()).expect("it can be verified").is_empty());
+    assert!(block_on(large.store.verify()).expect("it can be verified").is_empty());
     println!("{:>28}: {:.1?}", "verifying it all", start.elapsed());
     drop((small, large));
 
@@ -79,21 +71,31 @@ fn main() {
 }
 
 struct Bench {
-    store: Option<SqliteStore>,
-    folder: Option<PathBuf>,
-    node: NodeId,
-    now: Timestamp,
-    agents: Arc<BTreeSet<String>>,
-    limits: Arc<Limits>,
-    ids: u128,
+    worker: Worker,
+    /// Dropped after the store that is in it.
+    _folder: Option<Folder>,
 }
 
-impl Drop for Bench {
+/// A folder that goes with its benchmark.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
     fn drop(&mut self) {
-        self.store = None;
-        if let Some(folder) = &self.folder {
-            std::fs::remove_dir_all(folder).expect("the folder is ours");
-        }
+        std::fs::remove_dir_all(&self.0).expect("the folder is ours");
+    }
+}
+
+impl Deref for Bench {
+    type Target = Worker;
+
+    fn deref(&self) -> &Worker {
+        &self.worker
+    }
+}
+
+impl DerefMut for Bench {
+    fn deref_mut(&mut self) -> &mut Worker {
+        &mut self.worker
     }
 }
 
@@ -103,33 +105,12 @@ impl Bench {
         let folder = std::env::temp_dir().join(format!("punctual-bench-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder can be made");
         let store = SqliteStore::open(folder.join("punctual.db")).expect("a database can be made");
-        let mut bench = Bench::new(store);
-        bench.folder = Some(folder);
-        bench
+        Bench { _folder: Some(Folder(folder)), ..Bench::new(store) }
     }
 
     fn new(store: SqliteStore) -> Bench {
-        let agents = (0..FULL_AGENTS).map(full).chain((0..FREE_AGENTS).map(free)).collect();
-        let mut bench = Bench {
-            store: Some(store),
-            folder: None,
-            node: NodeId(Uuid::nil()),
-            now: "2026-01-05T09:00:00Z".parse().expect("it is a time"),
-            agents: Arc::new(agents),
-            limits: Arc::default(),
-            ids: 0,
-        };
-        bench.node = NodeId(bench.id());
-        let sign = Sign {
-            node: bench.node,
-            name: "bench".to_owned(),
-            now: bench.now,
-            lease: Elapsed::from_seconds(86_400),
-            agents: Arc::clone(&bench.agents),
-            about: Default::default(),
-        };
-        block_on(bench.store().join(&sign)).expect("a node joins");
-        bench
+        let agents = (0..FULL_AGENTS).map(full).chain((0..FREE_AGENTS).map(free));
+        Bench { worker: Worker::join(Box::new(store), 1, agents), _folder: None }
     }
 
     /// A store in which every run has a key of its own, of one agent that has one place.
@@ -149,43 +130,6 @@ impl Bench {
         bench
     }
 
-    fn store(&self) -> &SqliteStore {
-        self.store.as_ref().expect("it is open")
-    }
-
-    fn id(&mut self) -> Uuid {
-        self.ids += 1;
-        Uuid::from_u128(0x019b_8b4c_0000_7000_8000_0000_0000_0000 | self.ids)
-    }
-
-    /// A schedule with runs that have been due for a while, the first for longest.
-    fn write(&mut self, agent: &str, overlap: &str, max_concurrent: u32, runs: usize) -> PlanWrite {
-        let schedule: Schedule = serde_json::from_value(json!({
-            "id": self.id(),
-            "version": 1,
-            "work": {"agent": {"agent": agent, "prompt": "What changed since yesterday?"}},
-            "trigger": {"cron": [{"expression": "0 9 * * *"}]},
-            "zone": "UTC",
-            "cursor": {"at": self.now},
-            "policy": {"overlap": overlap, "max_concurrent": max_concurrent},
-        }))
-        .expect("it is a schedule");
-        let run = |bench: &mut Bench, index: usize| {
-            let at = bench.now - SignedDuration::from_secs((runs - index) as i64);
-            let expires_at = Some(bench.now + SignedDuration::from_hours(16));
-            let id = RunId(bench.id());
-            PlannedRun { id, key: slot_key(at), scheduled_at: at, due_at: at, expires_at, follows: None }
-        };
-        let runs = (0..runs).map(|index| run(self, index)).collect();
-        let plan = Some(PlanEntry { runs, ..plan_entry(&schedule) });
-        PlanWrite { expected: Expected::New, plan, ..change(ScheduleChange::Put(Box::new(schedule))) }
-    }
-
-    fn plan(&self, writes: Vec<PlanWrite>) {
-        let written = block_on(self.store().plan(self.now, writes)).expect("the plan is written");
-        assert!(written.iter().all(|written| *written == Written::Done));
-    }
-
     fn add_free(&mut self, runs: usize) {
         let each = runs / FREE_AGENTS;
         let writes = (0..FREE_AGENTS).map(|index| self.write(&free(index), "allow", 1_000, each)).collect();
@@ -203,29 +147,6 @@ impl Bench {
         assert_eq!(claimed.runs.len(), FULL_AGENTS, "each agent has one place");
         self.start(&claimed);
         assert_eq!(self.claim(1).runs.len(), 0, "no agent has a place left");
-    }
-
-    fn claim(&self, limit: usize) -> Claimed {
-        let (agents, limits) = (Arc::clone(&self.agents), Arc::clone(&self.limits));
-        let request = ClaimRequest { node: self.node, now: self.now, limit, agents, limits };
-        block_on(self.store().claim(&request)).expect("runs are claimed")
-    }
-
-    fn start(&self, claimed: &Claimed) {
-        let start = |run: RunId, epoch| Settlement { run, epoch, decision: Decision::Start };
-        let settlements = claimed.runs.iter().map(|it| start(it.run.id, it.run.epoch())).collect();
-        block_on(self.store().settle(self.now, settlements)).expect("runs are started");
-    }
-
-    fn finish(&self, claimed: &Claimed) {
-        let report = |run: RunId, epoch| AttemptReport {
-            run,
-            epoch,
-            event: RunEvent::Succeeded,
-            report: Report { summary: Some("Nothing changed.".to_owned()), ..Report::default() },
-        };
-        let reports = claimed.runs.iter().map(|it| report(it.run.id, it.run.epoch())).collect();
-        block_on(self.store().finish(self.now, reports)).expect("runs are finished");
     }
 
     /// What a cycle takes: the middle one of many.

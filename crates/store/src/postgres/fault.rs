@@ -91,7 +91,6 @@ fn is_passing(code: &SqlState) -> bool {
                 | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
                 | SqlState::READ_ONLY_SQL_TRANSACTION
                 | SqlState::IN_FAILED_SQL_TRANSACTION
-                | SqlState::DIVISION_BY_ZERO
         )
 }
 

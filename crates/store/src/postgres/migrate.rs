@@ -16,8 +16,10 @@ pub(super) struct Migration {
 }
 
 /// Every step. The number of one is its place; what has been released is never changed again.
-pub(super) const MIGRATIONS: &[Migration] =
-    &[Migration { name: "0001_first", sql: include_str!("migrations/0001_first.sql") }];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration { name: "0001_first", sql: include_str!("migrations/0001_first.sql") },
+    Migration { name: "0002_steps", sql: include_str!("migrations/0002_steps.sql") },
+];
 
 /// A lock that only migrations take, until their transaction ends: `Pnct`.
 const LOCK: i64 = 0x506e_6374;

@@ -21,6 +21,7 @@ mod nodes;
 mod open;
 mod ownership;
 mod partitions;
+mod pen;
 mod plan;
 mod rows;
 mod runs;

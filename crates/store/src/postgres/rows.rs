@@ -17,7 +17,6 @@ use super::fault::{Done, Fault};
 use super::values::At;
 use crate::chain::EntryRow;
 use crate::columns::{StateColumns, count, from_json, from_word};
-use crate::memory::Planner;
 use crate::requests::NodeRecord;
 
 /// What is read of a run, with its terms.
@@ -28,9 +27,6 @@ pub(super) const RUN_COLUMNS: &str = "runs.id, schedule_id, version, slot_key, s
 /// What is read of a schedule.
 pub(super) const SCHEDULE_COLUMNS: &str = "definition::text, cursor_at, cursor_reached::text, runs_started, plan_at, \
     zone_data, outage_from, outage_until, outage_kept::text";
-
-/// What is read of an entry.
-pub(super) const ENTRY_COLUMNS: &str = "seq, at, body, checksum";
 
 /// What is read of a node.
 pub(super) const NODE_COLUMNS: &str = "id, name, joined_at, lease_until, lease, agents::text, about::text";
@@ -148,7 +144,7 @@ pub(super) fn read_schedule(row: &Row) -> Done<ScheduleRecord> {
     Ok(ScheduleRecord { schedule: Arc::new(schedule), plan_at, zone_data, outage })
 }
 
-/// Reads [`ENTRY_COLUMNS`].
+/// Reads `seq, at, body, checksum`.
 pub(super) fn read_entry(row: &Row) -> Done<EntryRow> {
     let mut columns = Columns::of(row);
     let (seq, at, body) = (columns.count()?, columns.at()?, columns.next()?);
@@ -167,10 +163,4 @@ pub(super) fn read_node(row: &Row) -> Done<NodeRecord> {
         agents: from_json(columns.next()?, "the agents of a node")?,
         about: from_json(columns.next()?, "a node")?,
     })
-}
-
-/// Reads `node, lease_until, epoch`.
-pub(super) fn read_planner(row: &Row) -> Done<Planner> {
-    let mut columns = Columns::of(row);
-    Ok(Planner { node: NodeId(columns.next()?), until: columns.at()?, epoch: columns.count()? })
 }

@@ -15,6 +15,12 @@ use crate::change::name_of;
 use crate::columns::{StateColumns, signed, to_json};
 use crate::writing::{Changes, Row};
 
+// What every transaction does is a function, whose plan its session keeps (`migrations/0002_steps.sql`).
+const INSERT_RUNS: &str = "SELECT insert_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
+const UPDATE_RUNS: &str = "SELECT update_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)";
+const MOVE_SCHEDULES: &str = "SELECT move_schedules($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const INSERT_LINES: &str = "SELECT insert_lines($1, $2, $3, $4, $5, $6, $7, $8)";
+
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
 
 /// A statement with what it is about.
@@ -84,7 +90,7 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
     let gone: Vec<Uuid> = gone.into_iter().chain(changes.forgotten.iter().map(|id| id.0)).collect();
     if !gone.is_empty() {
         let count = gone.len() as i64;
-        let sql = include_str!("sql/delete_runs.sql");
+        let sql = "SELECT delete_runs($1, $2)";
         statements.push(Statement::new(sql).uuids(gone.into_iter()).with(count, Type::INT8));
     }
     let has_new_terms = |row: &&Row<Run>| {
@@ -97,14 +103,14 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
     }
     let new: Vec<&Run> = runs().filter(is_new).filter_map(|row| row.after.as_ref()).collect();
     if !new.is_empty() {
-        statements.push(put_runs(include_str!("sql/insert_runs.sql"), &new));
+        statements.push(put_runs(INSERT_RUNS, &new));
     }
     let changed: Vec<(&Run, &Run)> =
         runs().filter(is_changed).filter_map(|row| Some((row.before.as_ref()?, row.after.as_ref()?))).collect();
     if !changed.is_empty() {
         let after: Vec<&Run> = changed.iter().map(|(_, after)| *after).collect();
         let before = || changed.iter().map(|(before, _)| *before);
-        let statement = put_runs(include_str!("sql/update_runs.sql"), &after)
+        let statement = put_runs(UPDATE_RUNS, &after)
             .texts(before().map(|run| StateColumns::of(&run.state).state))
             .numbers(before().map(|run| signed(run.epoch())))
             .with(changed.len() as i64, Type::INT8);
@@ -229,7 +235,7 @@ fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
     }
     if !moved.is_empty() {
         let count = moved.len() as i64;
-        statements.push(put_progress(include_str!("sql/move_schedules.sql"), &moved).with(count, Type::INT8));
+        statements.push(put_progress(MOVE_SCHEDULES, &moved).with(count, Type::INT8));
     }
 }
 
@@ -289,7 +295,7 @@ fn put_cluster(statements: &mut Vec<Statement>, changes: &Changes) {
 
 fn insert_lines(changes: &Changes, day: i32) -> Statement {
     let lines = || changes.lines.iter();
-    Statement::new(include_str!("sql/insert_lines.sql"))
+    Statement::new(INSERT_LINES)
         .with(day, Type::INT4)
         .numbers(lines().map(|line| signed(line.seq)))
         .times(lines().map(|line| line.at))

@@ -10,7 +10,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::Client;
-use tokio_postgres::types::Type;
 use tracing::{info, warn};
 
 use super::command::Command;
@@ -20,13 +19,12 @@ use super::listen::notification;
 use super::load::{self, Loaded};
 use super::ownership::Ownership;
 use super::partitions;
-use super::rows::{self, ENTRY_COLUMNS, NODE_COLUMNS};
+use super::pen;
 use super::save;
-use super::values::{At, day_of};
-use crate::columns::{count, signed};
-use crate::mirror::{Followed, Mirror};
+use super::values::day_of;
+use crate::mirror::Mirror;
 use crate::requests::Head;
-use crate::writing::{Changes, Cluster, Found, Needs, Writing};
+use crate::writing::{Changes, Found, Needs, Writing};
 
 /// The most commands in one transaction.
 const BATCH_MAX: usize = 256;
@@ -40,15 +38,6 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(8);
 
 /// How long one may take that reads everything.
 const LONG_ATTEMPT_MAX: Duration = Duration::from_secs(300);
-
-/// The limits of a transaction: none waits for ever, and none that is left alone keeps the pen. Whatever is usual on the
-/// server, what is read behind the pen is what was written before it was free.
-const BEGIN: &str =
-    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '300s';
-    SET LOCAL idle_in_transaction_session_timeout = '3s'";
-
-/// A day before every entry.
-const BEFORE_ALL_DAYS: i32 = -1_000_000;
 
 /// Writes for one process.
 pub(super) struct Writer {
@@ -162,7 +151,7 @@ impl Writer {
     async fn begin_anew(&mut self, client: &Client) -> Done<()> {
         self.load(client).await?;
         let state = self.state.as_mut().expect("it was just read");
-        let (cluster, _) = take_pen(client, state, false).await?;
+        let (cluster, _) = pen::take(client, state, false).await?;
         let now = cluster.now.expect("the database has a clock");
         let (found, changes) = (Found::default(), Changes::default());
         let mut writing = Writing { mirror: &mut state.mirror, found, cluster, head: state.head, changes };
@@ -187,7 +176,7 @@ impl Writer {
         let needs = all_needs(batch);
         self.load(client).await?;
         let state = self.state.as_mut().expect("it was just read");
-        let taken = take_pen(client, state, needs.locks_nodes).await;
+        let taken = pen::take(client, state, needs.locks_nodes).await;
         self.has_lost |= matches!(taken, Err(Fault::Lost(_)));
         let (cluster, first) = taken?;
         if let Some(last) = sent.as_ref().filter(|sent| sent.has_lines) {
@@ -251,54 +240,6 @@ fn all_needs(batch: &[Box<dyn Command>]) -> Needs {
         all.checkpoint_until = all.checkpoint_until.max(needs.checkpoint_until);
     }
     all
-}
-
-/// Begins a transaction, waits for the pen, and catches up with what others have written. Nodes and leases, and the first
-/// entry that counts.
-async fn take_pen(client: &Client, state: &mut State, locks_nodes: bool) -> Done<(Cluster, Head)> {
-    let pen = "SELECT first_seq, checksum_before, clock_timestamp() FROM pen FOR UPDATE";
-    let entries = format!(
-        "SELECT {ENTRY_COLUMNS}, day - date '1970-01-01' FROM journal
-        WHERE date '1970-01-01' + $1 <= day AND (date '1970-01-01' + $1, $2) <= (day, seq) ORDER BY day, seq"
-    );
-    let nodes = format!("SELECT {NODE_COLUMNS} FROM nodes{}", if locks_nodes { " ORDER BY id FOR UPDATE" } else { "" });
-    let (day, seq) = (state.day.unwrap_or(BEFORE_ALL_DAYS), signed(state.head.seq));
-    let behind = [(&day as &(dyn tokio_postgres::types::ToSql + Sync), Type::INT4), (&seq, Type::INT8)];
-    let (_, pen, entries, nodes, planner, agents) = tokio::try_join!(biased;
-        client.batch_execute(BEGIN),
-        client.query_typed_one(pen, &[]),
-        client.query_typed(&entries, &behind),
-        client.query_typed(&nodes, &[]),
-        client.query_typed_opt("SELECT node, lease_until, epoch FROM planner", &[]),
-        client.query_typed("SELECT agent, seen_at FROM agents_seen", &[]),
-    )?;
-    let first = Head { seq: count(pen.get(0)), checksum: pen.get::<_, i64>(1).cast_unsigned() };
-    let mut entries = entries.iter();
-    // What was read last has to be there still, and to be the same: if not, the server is another one than it was.
-    if state.day.is_some() {
-        let last = entries.next().map(rows::read_entry).transpose()?;
-        let is_same = last.is_some_and(|last| last.seq == state.head.seq && last.checksum == state.head.checksum);
-        if !is_same {
-            return Err(Fault::Lost(state.head.seq));
-        }
-    }
-    for row in entries {
-        let entry = rows::read_entry(row)?;
-        let head = Head { seq: entry.seq, checksum: entry.checksum };
-        let day: i32 = row.get(4);
-        if state.mirror.follow(&entry.into_entry()?)? == Followed::ReadAgain {
-            return Err(Fault::Differs("the store was restored".to_owned()));
-        }
-        (state.head, state.day) = (head, Some(day));
-    }
-    let nodes = nodes.iter().map(rows::read_node).collect::<Done<Vec<_>>>()?;
-    let cluster = Cluster {
-        now: Some(pen.get::<_, At>(2).0),
-        nodes: nodes.into_iter().map(|node| (node.id, node)).collect(),
-        planner: planner.as_ref().map(rows::read_planner).transpose()?,
-        agents_seen: agents.iter().map(|row| (row.get(0), row.get::<_, At>(1).0)).collect(),
-    };
-    Ok((cluster, first))
 }
 
 /// A rest of about so long, different each time and on each node: the random end of a new id will do.

@@ -66,7 +66,7 @@ fn check(fault: impl Fn(&Passing)) {
     let proxy = Passing::start(&direct);
     let mut bench = Bench::new(Box::new(open(&proxy.address(&direct))));
     // The first call stands still until all the others are in the queue behind it.
-    let mut calls = story(&mut bench, &|_| proxy.at("FROM pen FOR UPDATE", Then::FreezeBefore));
+    let mut calls = story(&mut bench, &|_| proxy.at("take_pen(", Then::FreezeBefore));
     let mut context = Context::from_waker(Waker::noop());
     for (number, call) in calls.iter_mut().enumerate() {
         assert!(call.as_mut().poll(&mut context).is_pending());

@@ -26,7 +26,8 @@ fn nodes_that_start_at_once_make_the_schema_once() {
             nodes.into_iter().map(|node| node.join().expect("nobody fails")).collect()
         });
         let session = Session::open(&address);
-        assert_eq!(session.ask("SELECT number || ' ' || name FROM migrations"), ["1 0001_first"]);
+        let made = session.ask("SELECT number || ' ' || name FROM migrations ORDER BY number");
+        assert_eq!(made, ["1 0001_first", "2 0002_steps"]);
         assert_eq!(session.count("SELECT count(*) FROM pen"), 1);
         for (number, store) in stores.into_iter().enumerate() {
             assert_eq!(block_on(store.head()).expect("the store answers").seq, number as u64);
@@ -73,17 +74,17 @@ impl Changed {
 
 #[test]
 fn a_newer_schema_is_refused() {
-    let changed = Changed::new("INSERT INTO migrations VALUES (2, '0002_second', 0)");
-    changed.check(|error| matches!(error, StoreError::NewerSchema { found: 2, known: 1 }));
-    changed.is_fine_after("DELETE FROM migrations WHERE number = 2");
+    let changed = Changed::new("INSERT INTO migrations VALUES (3, '0003_third', 0)");
+    changed.check(|error| matches!(error, StoreError::NewerSchema { found: 3, known: 2 }));
+    changed.is_fine_after("DELETE FROM migrations WHERE number = 3");
 }
 
 #[test]
 fn a_schema_that_was_made_by_something_else_is_refused() {
-    let changed = Changed::new("UPDATE migrations SET checksum = checksum + 1");
+    let changed = Changed::new("UPDATE migrations SET checksum = checksum + 1 WHERE number = 2");
     changed.check(|error| matches!(error, StoreError::Damaged { .. }));
-    changed.is_fine_after("UPDATE migrations SET checksum = checksum - 1");
-    let changed = Changed::new("UPDATE migrations SET name = '0001_another'");
+    changed.is_fine_after("UPDATE migrations SET checksum = checksum - 1 WHERE number = 2");
+    let changed = Changed::new("UPDATE migrations SET name = '0001_another' WHERE number = 1");
     changed.check(|error| matches!(error, StoreError::Damaged { .. }));
-    changed.is_fine_after("UPDATE migrations SET name = '0001_first'");
+    changed.is_fine_after("UPDATE migrations SET name = '0001_first' WHERE number = 1");
 }

@@ -37,8 +37,8 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// What people call this node
-    #[arg(long, value_name = "NAME", default_value = "node-1")]
+    /// What people call this node [default: the name of this machine]
+    #[arg(long, value_name = "NAME", default_value_t = machine_name(), hide_default_value = true)]
     name: String,
 
     /// How log lines look
@@ -53,6 +53,10 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+fn machine_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {

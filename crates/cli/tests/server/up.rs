@@ -43,6 +43,16 @@ fn a_schedule_of_the_file_runs_and_is_recorded() {
 }
 
 #[test]
+fn a_node_is_called_as_its_machine_is() {
+    let place = place("name", &agent("quick"));
+    let server = place.up();
+    place.until("it is up", |place| place.read("log").contains("has joined"));
+    let machine = std::process::Command::new("uname").arg("-n").output().unwrap().stdout;
+    assert_eq!(place.json(&["nodes", "--json"])[0]["name"], String::from_utf8(machine).unwrap().trim());
+    assert!(server.stop().success());
+}
+
+#[test]
 fn a_one_shot_that_is_disabled_is_kept_and_runs_when_it_is_enabled() {
     let config = |enabled| {
         agent("quick")

@@ -11,7 +11,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test      everything that must hold: fmt, clippy, docs, tests, doctests, a sample of the simulation, dependency audit
-            (what CI runs; with a PostgreSQL server, which differential and bench start, too)
+            (what CI runs; with a PostgreSQL server of its own)
   oracle    the full calendar sweep: every zone, every clock change from 2000 to 2037, against brute force
   differential  a million random operations, or as many as it is told, on the model and every store
   sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json];
@@ -19,9 +19,10 @@ cargo xtask COMMAND
   chaos     three real nodes on a real PostgreSQL, all killed, stopped, cut off and crashed for ten minutes, or as many
             seconds as it is told; PUNCTUAL_CHAOS_SEED is another course of events
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
-  bench     the speed tables: next slot against other crates, a day plan for 100,000 schedules, claims among a million runs
+  bench     the speed tables: next slot against other crates, a day plan for 100,000 schedules, claims among a million runs,
+            several nodes on PostgreSQL beside workers with SKIP LOCKED
   postgres  a throwaway PostgreSQL server, for a command or until Ctrl-C: cargo xtask postgres [--durable] [-- COMMAND ARGS];
-            the command finds it in PUNCTUAL_TEST_POSTGRES, and its programs in PUNCTUAL_TEST_POSTGRES_BIN
+            the command finds it in PUNCTUAL_TEST_POSTGRES
   plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|sim]
   help      this text
 ";

@@ -12,7 +12,7 @@ use crate::sim::Sim;
 use crate::timeline::{Group, WORLD};
 
 /// No loop sleeps longer without a look at the clock.
-const SLICE: Duration = Duration::from_secs(5);
+pub(crate) const SLICE: Duration = Duration::from_secs(5);
 
 /// Lets things go wrong until it is over.
 pub(crate) async fn chaos(sim: Arc<Sim>) {
@@ -108,7 +108,12 @@ fn outage(sim: &Arc<Sim>, time: Duration, zone_data: usize) {
 fn set_clock(sim: &Arc<Sim>, fault: Fault, by: Duration, sign: i32) {
     sim.strike(fault, format_args!("by {by:?}"));
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::ZERO) * sign;
-    sim.timeline.set_clock(by, SLICE);
+    sim.timeline.set_clock(by);
+    // Where the store has a clock of its own it is that one, and processes hear of it when they renew their leases.
+    if sim.setup.is_exclusive {
+        let groups: Vec<Group> = sim.cluster().processes.keys().copied().collect();
+        groups.into_iter().for_each(|group| sim.timeline.clock_is_set(group, SLICE));
+    }
 }
 
 /// The clock leaps into another month; somebody repairs it before it is believed, or not.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::random::Random;
 use crate::timeline::Group;
 
@@ -39,6 +41,8 @@ pub enum Fault {
     ClockBackwards,
     /// The clock is set forwards so far that it is doubted.
     ClockHeld,
+    /// A process hears the store's time wrongly: its clock is ahead or behind.
+    ClockSkew,
     /// Every process is replaced by one with other zone data.
     ZoneData,
     /// A run kills the process that it runs in.
@@ -47,7 +51,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every class.
-    pub const ALL: [Fault; 17] = [
+    pub const ALL: [Fault; 18] = [
         Fault::CrashBefore,
         Fault::CrashAfter,
         Fault::ReplyLost,
@@ -63,6 +67,7 @@ impl Fault {
         Fault::ClockForwards,
         Fault::ClockBackwards,
         Fault::ClockHeld,
+        Fault::ClockSkew,
         Fault::ZoneData,
         Fault::Poison,
     ];
@@ -96,6 +101,7 @@ impl FaultCounts {
 /// Decides what happens to calls of the store.
 pub(crate) struct StoreFaults {
     random: Random,
+    skews: Random,
     is_on: bool,
     /// Calls until the next fault, weighted by how much they change.
     left: u64,
@@ -136,6 +142,7 @@ impl StoreFaults {
         StoreFaults {
             left: random.below(rarity),
             random,
+            skews: Random::new(seed, "skews"),
             is_on: true,
             rarity,
             lease,
@@ -164,6 +171,18 @@ impl StoreFaults {
     pub(crate) fn cut(&mut self, group: Group, until: Duration) {
         self.counts.add(Fault::Cut);
         self.cuts.push((group, until));
+    }
+
+    /// By how much a process is mistaken from now on that hears the store's time; `None` if as before.
+    pub(crate) fn skew(&mut self, is_first: bool) -> Option<SignedDuration> {
+        if !self.is_on {
+            return Some(SignedDuration::ZERO);
+        }
+        if !is_first && !self.skews.chance(1) {
+            return None;
+        }
+        let max = self.skews.weighted(&[(5, 50), (4, 1_000), (1, 10_000)]);
+        Some(SignedDuration::from_millis(self.skews.between(0, 2 * max).cast_signed() - max.cast_signed()))
     }
 
     /// What happens to a call that a process makes now.

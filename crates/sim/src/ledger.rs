@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use punctual_core::journal::{Body, Entry, SkipEntry, World};
 use punctual_core::plan::Limits;
 use punctual_core::run::Run;
@@ -30,6 +31,8 @@ const COMPARE_EVERY: u64 = 256;
 pub(crate) struct Moment {
     pub(crate) group: Group,
     pub(crate) zones: Arc<Zones>,
+    /// What the store's clock showed, where it has one of its own.
+    pub(crate) now: Option<Timestamp>,
     pub(crate) boot: Duration,
 }
 
@@ -87,7 +90,7 @@ impl Ledger {
         ensure("I20", entry.seq == self.world.seq + 1, || {
             format!("entry {} follows entry {}", entry.seq, self.world.seq)
         })?;
-        caps::check(entry, &self.world, &self.limits)?;
+        caps::check(entry, &self.world, &self.limits, moment)?;
         self.nodes.check(entry, &self.world, state, moment, self.is_shared)?;
         self.slots.take(entry, &self.world, moment)?;
         let happened = events(entry);

@@ -13,6 +13,7 @@ mod clients;
 mod clock;
 mod cluster;
 mod faults;
+mod hearing;
 mod history;
 mod invariants;
 mod ledger;

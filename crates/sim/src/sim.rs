@@ -35,11 +35,17 @@ pub(crate) struct Sim {
 impl Sim {
     pub(crate) fn new(seed: u64, is_printed: bool) -> Arc<Sim> {
         let setup = Setup::of(seed);
+        let timeline = Timeline::new(seed, setup.start);
+        let clock = Arc::clone(&timeline);
         Arc::new(Sim {
             seed,
-            timeline: Timeline::new(seed, setup.start),
+            timeline,
             ids: Arc::new(SimIds::new(seed)),
-            store: if setup.is_exclusive { MemoryStore::exclusive() } else { MemoryStore::new() },
+            store: if setup.is_exclusive {
+                MemoryStore::exclusive()
+            } else {
+                MemoryStore::with_clock(move || clock.now())
+            },
             faults: Mutex::new(StoreFaults::new(seed, setup.lease)),
             ledger: Mutex::new(Ledger::new(&setup)),
             cluster: Mutex::new(Cluster::new(seed, &setup)),
@@ -111,7 +117,8 @@ impl Sim {
 
     pub(crate) fn moment(&self, group: Group) -> Moment {
         let zones = self.cluster().zones(group, &self.setup);
-        Moment { group, zones, boot: self.timeline.boot() }
+        let now = (!self.setup.is_exclusive).then(|| self.timeline.now());
+        Moment { group, zones, now, boot: self.timeline.boot() }
     }
 }
 

@@ -13,22 +13,58 @@ use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
     NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
-    RunWritten, Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
+    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, Written, ZoneDay,
 };
 
 use crate::faults::CallKind::{Read, Upkeep, Write};
 use crate::faults::{CallFate, CallKind};
+use crate::hearing::Hearing;
 use crate::invariants::ownership;
 use crate::sim::Sim;
 use crate::timeline::Group;
 
 /// The store of one process.
 pub(crate) struct FaultyStore {
-    pub(crate) sim: Arc<Sim>,
-    pub(crate) group: Group,
+    sim: Arc<Sim>,
+    group: Group,
+    hearing: Hearing,
 }
 
 impl FaultyStore {
+    /// Opens the store for a process, which hears its time if it has one.
+    pub(crate) fn open(sim: &Arc<Sim>, group: Group) -> FaultyStore {
+        let hearing = Hearing::default();
+        if !sim.setup.is_exclusive {
+            hearing.hear(sim, group, sim.timeline.boot(), sim.timeline.now());
+        }
+        FaultyStore { sim: Arc::clone(sim), group, hearing }
+    }
+
+    /// A node says that it lives. Until when it may believe so is told to the ledger.
+    async fn sign(
+        &self,
+        name: &str,
+        sign: &Sign,
+        call: impl Future<Output = Result<Renewal>> + Send,
+    ) -> Result<Renewal> {
+        let Sim { timeline, setup, .. } = &*self.sim;
+        let sent_at = timeline.boot();
+        let mut arrived_at = sent_at;
+        let call = async {
+            arrived_at = timeline.boot();
+            call.await
+        };
+        let renewal = self.call(name, Upkeep, call).await?;
+        if !setup.is_exclusive && name == "renew" {
+            self.hearing.hear(&self.sim, self.group, sent_at, renewal.at);
+        }
+        // A lease that a clock behind the store's has given is so much shorter.
+        let behind = Duration::try_from(renewal.at.duration_since(sign.now)).unwrap_or_default();
+        let valid_from = arrived_at.saturating_sub(behind).min(sent_at);
+        self.sim.ledger().nodes.renewed(sign.node, valid_from + setup.lease);
+        Ok(renewal)
+    }
+
     /// Lets a call meet its fate.
     async fn call<T: Send>(
         &self,
@@ -179,23 +215,17 @@ impl Nodes for FaultyStore {
         self.sim.store.is_exclusive()
     }
 
+    fn shared_time(&self) -> Option<SharedTime> {
+        self.hearing.last()
+    }
+
     async fn join(&self, sign: &Sign) -> Result<Renewal> {
-        let sent_at = self.sim.timeline.boot();
         self.sim.ledger().nodes.knows(sign.node, self.group);
-        let answer = self.call("join", Upkeep, self.sim.store.join(sign)).await;
-        if answer.is_ok() {
-            self.sim.ledger().nodes.renewed(sign.node, sent_at + self.sim.setup.lease);
-        }
-        answer
+        self.sign("join", sign, self.sim.store.join(sign)).await
     }
 
     async fn renew(&self, sign: &Sign) -> Result<Renewal> {
-        let sent_at = self.sim.timeline.boot();
-        let answer = self.call("renew", Upkeep, self.sim.store.renew(sign)).await;
-        if answer.is_ok() {
-            self.sim.ledger().nodes.renewed(sign.node, sent_at + self.sim.setup.lease);
-        }
-        answer
+        self.sign("renew", sign, self.sim.store.renew(sign)).await
     }
 
     async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {

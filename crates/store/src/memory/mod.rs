@@ -9,6 +9,7 @@ mod nodes;
 mod plan;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -21,11 +22,15 @@ use crate::change::{Draft, Wants, name_of};
 use crate::requests::NodeRecord;
 
 /// The model store.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
     is_exclusive: bool,
+    clock: Option<Clock>,
 }
+
+/// A clock that all nodes of a store share.
+type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Everything that the model knows.
 #[derive(Debug, Clone, Default)]
@@ -68,14 +73,30 @@ impl MemoryStore {
         MemoryStore { is_exclusive: true, ..MemoryStore::default() }
     }
 
+    /// An empty store that many nodes share, with a clock of its own, as a database has one.
+    pub fn with_clock(clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> MemoryStore {
+        MemoryStore { clock: Some(Box::new(clock)), ..MemoryStore::default() }
+    }
+
     /// A look at everything.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.state())
     }
 
+    /// The time by the clock that all nodes share; a node's own where there is none.
+    fn time(&self, own: Timestamp) -> Timestamp {
+        self.clock.as_ref().map_or(own, |clock| clock())
+    }
+
     /// A panic under the lock leaves a state between two changes: each is written in one assignment at its end.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("state", &self.state).finish_non_exhaustive()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::cluster::{crash, freeze, start_all, stop, thaw};
 use crate::faults::Fault;
 use crate::random::Random;
 use crate::sim::Sim;
+use crate::standby;
 use crate::timeline::{Group, WORLD};
 
 /// No loop sleeps longer without a look at the clock.
@@ -35,6 +36,7 @@ pub(crate) async fn chaos(sim: Arc<Sim>) {
             (3, Fault::ClockForwards),
             (3, Fault::ClockBackwards),
             (1, Fault::ClockHeld),
+            (if sim.setup.is_exclusive { 0 } else { 8 }, Fault::Promotion),
             (updates, Fault::ZoneData),
         ]);
         if fault == Fault::ZoneData {
@@ -87,6 +89,10 @@ async fn strike(sim: &Arc<Sim>, random: &mut Random, fault: Fault) {
         (Fault::ClockForwards, _) => set_clock(sim, fault, random.stretch(SLICE, Duration::from_secs(20 * 3_600)), 1),
         (Fault::ClockBackwards, _) => set_clock(sim, fault, random.stretch(SLICE, Duration::from_secs(2 * 3_600)), -1),
         (Fault::ClockHeld, _) => held(sim, random).await,
+        (Fault::Promotion, _) => {
+            let (lag, entries) = (random.stretch(Duration::from_millis(10), lease), *random.pick(&[1, 2, 5, 20]));
+            sim.timeline.spawn(WORLD, Box::pin(standby::lag_and_promote(Arc::clone(sim), lag, entries)));
+        }
         _ => {}
     }
 }

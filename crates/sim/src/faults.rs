@@ -45,13 +45,15 @@ pub enum Fault {
     ClockSkew,
     /// Every process is replaced by one with other zone data.
     ZoneData,
+    /// A standby that has missed commits takes the place of the store.
+    Promotion,
     /// A run kills the process that it runs in.
     Poison,
 }
 
 impl Fault {
     /// Every class.
-    pub const ALL: [Fault; 18] = [
+    pub const ALL: [Fault; 19] = [
         Fault::CrashBefore,
         Fault::CrashAfter,
         Fault::ReplyLost,
@@ -69,6 +71,7 @@ impl Fault {
         Fault::ClockHeld,
         Fault::ClockSkew,
         Fault::ZoneData,
+        Fault::Promotion,
         Fault::Poison,
     ];
 }

@@ -13,6 +13,7 @@ use crate::invariants::Violation;
 use crate::ledger::{Ledger, Moment};
 use crate::random::Random;
 use crate::setup::Setup;
+use crate::standby::Standby;
 use crate::timeline::{Group, Timeline};
 use crate::trace::Trace;
 
@@ -27,6 +28,7 @@ pub(crate) struct Sim {
     faults: Mutex<StoreFaults>,
     ledger: Mutex<Ledger>,
     cluster: Mutex<Cluster>,
+    standby: Mutex<Standby>,
     runners: Mutex<Random>,
     trace: Mutex<Trace>,
     violation: Mutex<Option<Violation>>,
@@ -49,6 +51,7 @@ impl Sim {
             faults: Mutex::new(StoreFaults::new(seed, setup.lease)),
             ledger: Mutex::new(Ledger::new(&setup)),
             cluster: Mutex::new(Cluster::new(seed, &setup)),
+            standby: Mutex::default(),
             runners: Mutex::new(Random::new(seed, "runners")),
             trace: Mutex::new(Trace::new(is_printed)),
             violation: Mutex::default(),
@@ -66,6 +69,10 @@ impl Sim {
 
     pub(crate) fn cluster(&self) -> MutexGuard<'_, Cluster> {
         locked(&self.cluster)
+    }
+
+    pub(crate) fn standby(&self) -> MutexGuard<'_, Standby> {
+        locked(&self.standby)
     }
 
     pub(crate) fn runners(&self) -> MutexGuard<'_, Random> {

@@ -21,6 +21,7 @@ use crate::faults::{CallFate, CallKind};
 use crate::hearing::Hearing;
 use crate::invariants::ownership;
 use crate::sim::Sim;
+use crate::standby::Seen;
 use crate::timeline::Group;
 
 /// The store of one process.
@@ -28,6 +29,7 @@ pub(crate) struct FaultyStore {
     sim: Arc<Sim>,
     group: Group,
     hearing: Hearing,
+    seen: Seen,
 }
 
 impl FaultyStore {
@@ -37,7 +39,7 @@ impl FaultyStore {
         if !sim.setup.is_exclusive {
             hearing.hear(sim, group, sim.timeline.boot(), sim.timeline.now());
         }
-        FaultyStore { sim: Arc::clone(sim), group, hearing }
+        FaultyStore { sim: Arc::clone(sim), group, hearing, seen: Seen::default() }
     }
 
     /// A node says that it lives. Until when it may believe so is told to the ledger.
@@ -49,19 +51,20 @@ impl FaultyStore {
     ) -> Result<Renewal> {
         let Sim { timeline, setup, .. } = &*self.sim;
         let sent_at = timeline.boot();
-        let mut arrived_at = sent_at;
+        let mut valid_until = sent_at;
         let call = async {
-            arrived_at = timeline.boot();
-            call.await
+            let renewal = call.await?;
+            // A lease that a clock behind the store's has given is so much shorter.
+            let behind = Duration::try_from(renewal.at.duration_since(sign.now)).unwrap_or_default();
+            valid_until = timeline.boot().saturating_sub(behind).min(sent_at) + setup.lease;
+            self.sim.ledger().nodes.leased(sign.node, valid_until);
+            Ok(renewal)
         };
         let renewal = self.call(name, Upkeep, call).await?;
         if !setup.is_exclusive && name == "renew" {
             self.hearing.hear(&self.sim, self.group, sent_at, renewal.at);
         }
-        // A lease that a clock behind the store's has given is so much shorter.
-        let behind = Duration::try_from(renewal.at.duration_since(sign.now)).unwrap_or_default();
-        let valid_from = arrived_at.saturating_sub(behind).min(sent_at);
-        self.sim.ledger().nodes.renewed(sign.node, valid_from + setup.lease);
+        self.sim.ledger().nodes.renewed(sign.node, valid_until);
         Ok(renewal)
     }
 
@@ -73,6 +76,16 @@ impl FaultyStore {
         call: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
         let sim = &self.sim;
+        let call = async {
+            if kind != Read {
+                self.seen.notice(sim)?;
+            }
+            let answer = call.await;
+            if kind != Read {
+                self.seen.catch_up(sim);
+            }
+            answer
+        };
         let fate = sim.faults().fate(self.group, kind, sim.timeline.boot());
         if !matches!(fate, CallFate::Works(before, after) if before.max(after) < Duration::from_secs(1)) {
             sim.tell(format_args!("p{} {name}: {fate:?}", self.group));
@@ -190,7 +203,8 @@ impl Claims for FaultyStore {
         let settle = async {
             let before = ownership::before_write(&sim.store, &named);
             let answers = sim.store.settle(now, settlements).await?;
-            sim.check(ownership::after_write(&sim.store, &named, &before, &answers));
+            let is_lost = |(run, epoch)| sim.ledger().effects.is_lost(self.group, run, epoch);
+            sim.check(ownership::after_write(&sim.store, &named, &before, &answers, is_lost));
             Ok(answers)
         };
         self.call("settle", Write, settle).await
@@ -202,7 +216,8 @@ impl Claims for FaultyStore {
         let finish = async {
             let before = ownership::before_write(&sim.store, &named);
             let answers = sim.store.finish(now, reports).await?;
-            sim.check(ownership::after_write(&sim.store, &named, &before, &answers));
+            let is_lost = |(run, epoch)| sim.ledger().effects.is_lost(self.group, run, epoch);
+            sim.check(ownership::after_write(&sim.store, &named, &before, &answers, is_lost));
             Ok(answers)
         };
         self.call("finish", Write, finish).await

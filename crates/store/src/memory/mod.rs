@@ -13,12 +13,13 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use punctual_core::journal::{Entry, World};
+use punctual_core::journal::{Body, Entry, World};
 use punctual_core::plan::Lane;
 use punctual_core::run::Run;
 use punctual_core::{NodeId, RunId, ScheduleId};
 
-use crate::change::{Draft, Wants, name_of};
+use crate::change::{self, Draft, Wants, name_of};
+use crate::error::Result;
 use crate::requests::NodeRecord;
 
 /// The model store.
@@ -81,6 +82,22 @@ impl MemoryStore {
     /// A look at everything.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.state())
+    }
+
+    /// Puts an older copy in the place of everything that was written since, as a standby comes that has missed commits.
+    pub fn put_back(&self, copy: State) {
+        *self.state() = copy;
+    }
+
+    /// What whoever notices that commits are lost does first: raises every epoch above all that were given while `floor` was the
+    /// highest that anybody knew of.
+    pub fn begin_anew(&self, now: Timestamp, floor: u64) -> Result<()> {
+        let mut state = self.state();
+        let epoch_floor = change::raised_floor(state.world.epoch_floor.max(floor), now);
+        let entry = Entry { seq: state.world.seq + 1, at: now, body: Body::Restored { epoch_floor } };
+        state.world.apply(&entry)?;
+        state.entries.push(entry);
+        Ok(())
     }
 
     /// The time by the clock that all nodes share; a node's own where there is none.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::NodeId;
 use punctual_core::run::{Report, RunEvent};
-use punctual_store::{AttemptReport, NodeLease, Renewal, Result, RunWritten, Store, StoreError};
+use punctual_store::{AttemptReport, NodeLease, Renewal, Result, RunWritten, Sign, Store, StoreError};
 use tracing::warn;
 
 use crate::clock::{ClockStep, ClockWatch};
@@ -68,7 +68,8 @@ impl Keeper {
 
     /// Brings the node to life.
     pub async fn join(&mut self, now: Timestamp, boot: Duration) -> Result<()> {
-        let renewal = self.store.join(&self.settings.sign(self.node, now, self.holdings.held().len())).await?;
+        let renewal = self.store.join(&self.sign(now)).await?;
+        let renewal = self.by_the_stores_clock(renewal, now).await?;
         self.renewed(&renewal, now, boot);
         Ok(())
     }
@@ -92,7 +93,8 @@ impl Keeper {
             return Ok(Upkeep { found_work: false, wake_at: self.renew_at.unwrap_or(now) });
         }
         self.seen.values_mut().for_each(|seen| seen.since = seen.since.or(Some(boot)));
-        let renewal = self.store.renew(&self.settings.sign(self.node, now, self.holdings.held().len())).await?;
+        let renewal = self.store.renew(&self.sign(now)).await?;
+        let renewal = self.by_the_stores_clock(renewal, now).await?;
         self.renewed(&renewal, now, boot);
         let owned: BTreeSet<Attempt> = renewal.owned.iter().copied().collect();
         let held = self.holdings.held();
@@ -103,13 +105,15 @@ impl Keeper {
             self.holdings.stop(*called_off, StopLevel::Ask, WhyStopped::Cancelled);
         }
         self.hand_back(owned.difference(&held).copied().collect(), now).await?;
-        let found_work = self.bury(&renewal.others, now, boot).await?;
+        // Nobody dies by this node's clock alone: it may be ahead.
+        let sure = now.min(renewal.at);
+        let found_work = self.bury(&renewal.others, sure, boot).await?;
         let believed =
             renewal.others.iter().filter(|lease| self.seen.get(&lease.node).is_some_and(|it| it.is_believed));
-        let over = believed.map(|lease| later(lease.until, BURY_AFTER)).filter(|over_at| now <= *over_at);
+        let left = believed.map(|lease| later(lease.until, BURY_AFTER).duration_since(sure));
         let mut wake_at = self.renew_at.unwrap_or(now);
-        if let Some(over_at) = over.min() {
-            wake_at = wake_at.min(later(over_at, SignedDuration::from_millis(1)));
+        if let Some(left) = left.filter(|left| !left.is_negative()).min() {
+            wake_at = wake_at.min(later(now, left.saturating_add(SignedDuration::from_millis(1))));
             self.renew_at = Some(wake_at);
         }
         Ok(Upkeep { found_work, wake_at })
@@ -145,6 +149,18 @@ impl Keeper {
             warn!("{buried} nodes are dead: their runs can be taken over");
         }
         Ok(0 < buried)
+    }
+
+    /// A lease that a clock behind the store's has given ends before the node believes: it is renewed once more, by that one.
+    async fn by_the_stores_clock(&self, renewal: Renewal, now: Timestamp) -> Result<Renewal> {
+        if renewal.at.duration_since(now) <= BURY_AFTER {
+            return Ok(renewal);
+        }
+        self.store.renew(&self.sign(renewal.at)).await
+    }
+
+    fn sign(&self, now: Timestamp) -> Sign {
+        self.settings.sign(self.node, now, self.holdings.held().len())
     }
 
     fn lease(&self) -> Duration {
@@ -192,6 +208,7 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicI64, Ordering};
 
     use punctual_core::time::Zones;
     use punctual_store::Nodes;
@@ -210,6 +227,14 @@ mod tests {
     impl Bench {
         fn new() -> Bench {
             Bench { store: Arc::default(), start: "2026-01-05T09:00:00Z".parse().unwrap() }
+        }
+
+        /// A store whose own clock is set by the second.
+        fn with_clock() -> (Bench, Arc<AtomicI64>) {
+            let (bench, second) = (Bench::new(), Arc::new(AtomicI64::new(0)));
+            let (start, shown) = (bench.start, Arc::clone(&second));
+            let clock = move || start + SignedDuration::from_secs(shown.load(Ordering::Relaxed));
+            (Bench { store: Arc::new(MemoryStore::with_clock(clock)), ..bench }, second)
         }
 
         fn keeper(&self, number: u128) -> Keeper {
@@ -284,6 +309,37 @@ mod tests {
         assert_eq!(bench.alive(), 2, "it was seen for 30 seconds");
         bench.tick(&mut watcher, 60, 60);
         assert_eq!(bench.alive(), 1);
+    }
+
+    #[test]
+    fn a_node_whose_clock_is_ahead_kills_nobody_who_lives() {
+        let (bench, second) = Bench::with_clock();
+        let (mut ahead, mut living) = (bench.keeper(1), bench.keeper(2));
+        for keeper in [&mut ahead, &mut living] {
+            bench.join(keeper, 0, 0);
+            bench.tick(keeper, 0, 0);
+            second.store(90, Ordering::Relaxed);
+            bench.tick(keeper, 90, 90);
+        }
+        // The store's clock goes back by half a minute, and only the one has heard of it.
+        second.store(70, Ordering::Relaxed);
+        bench.tick(&mut living, 70, 100);
+        second.store(72, Ordering::Relaxed);
+        bench.tick(&mut ahead, 102, 102);
+        assert_eq!(bench.alive(), 2, "its lease has just begun");
+    }
+
+    #[test]
+    fn a_node_whose_clock_is_behind_has_the_lease_that_it_believes_in() {
+        let (bench, second) = Bench::with_clock();
+        let mut behind = bench.keeper(1);
+        let lease_until = || block_on(bench.store.nodes()).unwrap()[0].lease_until;
+        second.store(5, Ordering::Relaxed);
+        bench.join(&mut behind, 0, 0);
+        assert_eq!(lease_until(), bench.start + SignedDuration::from_secs(35));
+        second.store(15, Ordering::Relaxed);
+        bench.tick(&mut behind, 10, 10);
+        assert_eq!(lease_until(), bench.start + SignedDuration::from_secs(45));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use punctual_core::{RunId, ScheduleId};
 use punctual_store::Cancellation;
 
 use crate::invariants::{Check, ensure};
+use crate::lost::Stretch;
 
-/// Answers that said yes.
+/// Answers that said yes. Whoever asked says how often something had been lost by then.
 #[derive(Debug, Default)]
 pub(crate) struct Acks {
     created: BTreeSet<ScheduleId>,
@@ -17,18 +18,40 @@ pub(crate) struct Acks {
     /// Deletions that were asked for, whatever became of them.
     delete_asked: BTreeSet<ScheduleId>,
     cancelled: BTreeSet<RunId>,
+    /// What was lost: who asked before may hear of it afterwards.
+    lost: Stretch,
+    /// How often something was lost.
+    pub(crate) losses: u32,
     /// How many there were.
     pub(crate) count: u64,
 }
 
 impl Acks {
+    /// A schedule whose changes were lost.
+    pub(crate) fn lost_change(&self, world: &World) -> Option<ScheduleId> {
+        self.lost.versions.iter().map(|(id, _)| *id).find(|id| world.schedules.contains_key(id))
+    }
+
     pub(crate) fn asks_to_delete(&mut self, schedule: ScheduleId) {
         self.delete_asked.insert(schedule);
     }
 
+    /// Forgets what was lost; `kept` is what was not.
+    pub(crate) fn forget(&mut self, lost: Stretch, kept: &World) {
+        let Acks { created, deleted, delete_asked, cancelled, .. } = self;
+        created.retain(|id| kept.schedules.contains_key(id) || delete_asked.contains(id));
+        deleted.retain(|id| !kept.schedules.contains_key(id));
+        cancelled.retain(|id| !lost.cancelled.contains(id));
+        self.lost.add(lost);
+        self.losses += 1;
+    }
+
     /// A schedule was created or edited: it has at least this version, unless somebody wanted it gone.
-    pub(crate) fn written(&mut self, schedule: ScheduleId, version: u64, world: &World) -> Check {
+    pub(crate) fn written(&mut self, schedule: ScheduleId, version: u64, world: &World, losses: u32) -> Check {
         self.count += 1;
+        if losses < self.losses && self.lost.versions.contains(&(schedule, version)) {
+            return Ok(());
+        }
         self.created.insert(schedule);
         let found = world.schedules.get(&schedule).map(|record| record.schedule.version);
         let is_there = found.is_some_and(|found| version <= found) || self.delete_asked.contains(&schedule);
@@ -37,20 +60,25 @@ impl Acks {
         })
     }
 
-    pub(crate) fn deleted(&mut self, schedule: ScheduleId, world: &World) -> Check {
+    pub(crate) fn deleted(&mut self, schedule: ScheduleId, world: &World, losses: u32) -> Check {
         self.count += 1;
+        if losses < self.losses && self.lost.deleted.contains(&schedule) {
+            return Ok(());
+        }
         self.deleted.insert(schedule);
         ensure("I17", !world.schedules.contains_key(&schedule), || format!("schedule {schedule} was not deleted"))
     }
 
-    pub(crate) fn asked(&mut self, run: RunId, exists: bool) -> Check {
+    pub(crate) fn asked(&mut self, run: RunId, exists: bool, losses: u32) -> Check {
         self.count += 1;
-        ensure("I17", exists, || format!("run {run} was acknowledged and is not there"))
+        let is_lost = losses < self.losses && self.lost.runs.contains(&run);
+        ensure("I17", exists || is_lost, || format!("run {run} was acknowledged and is not there"))
     }
 
-    pub(crate) fn cancelled(&mut self, run: RunId, said: Cancellation, world: &World) -> Check {
+    pub(crate) fn cancelled(&mut self, run: RunId, said: Cancellation, world: &World, losses: u32) -> Check {
         self.count += 1;
-        let Some(found) = world.runs.get(&run) else { return Ok(()) };
+        let is_lost = losses < self.losses && self.lost.touched.contains(&run);
+        let Some(found) = world.runs.get(&run).filter(|_| !is_lost) else { return Ok(()) };
         let is_so = match said {
             Cancellation::Done => matches!(found.state, RunState::Finished { outcome: Outcome::Cancelled, .. }),
             Cancellation::Asked => found.is_cancelling,

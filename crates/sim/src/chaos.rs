@@ -9,10 +9,11 @@ use crate::cluster::{crash, freeze, start_all, stop, thaw};
 use crate::faults::Fault;
 use crate::random::Random;
 use crate::sim::Sim;
+use crate::standby;
 use crate::timeline::{Group, WORLD};
 
 /// No loop sleeps longer without a look at the clock.
-const SLICE: Duration = Duration::from_secs(5);
+pub(crate) const SLICE: Duration = Duration::from_secs(5);
 
 /// Lets things go wrong until it is over.
 pub(crate) async fn chaos(sim: Arc<Sim>) {
@@ -35,6 +36,7 @@ pub(crate) async fn chaos(sim: Arc<Sim>) {
             (3, Fault::ClockForwards),
             (3, Fault::ClockBackwards),
             (1, Fault::ClockHeld),
+            (if sim.setup.is_exclusive { 0 } else { 8 }, Fault::Promotion),
             (updates, Fault::ZoneData),
         ]);
         if fault == Fault::ZoneData {
@@ -87,6 +89,10 @@ async fn strike(sim: &Arc<Sim>, random: &mut Random, fault: Fault) {
         (Fault::ClockForwards, _) => set_clock(sim, fault, random.stretch(SLICE, Duration::from_secs(20 * 3_600)), 1),
         (Fault::ClockBackwards, _) => set_clock(sim, fault, random.stretch(SLICE, Duration::from_secs(2 * 3_600)), -1),
         (Fault::ClockHeld, _) => held(sim, random).await,
+        (Fault::Promotion, _) => {
+            let (lag, entries) = (random.stretch(Duration::from_millis(10), lease), *random.pick(&[1, 2, 5, 20]));
+            sim.timeline.spawn(WORLD, Box::pin(standby::lag_and_promote(Arc::clone(sim), lag, entries)));
+        }
         _ => {}
     }
 }
@@ -108,7 +114,12 @@ fn outage(sim: &Arc<Sim>, time: Duration, zone_data: usize) {
 fn set_clock(sim: &Arc<Sim>, fault: Fault, by: Duration, sign: i32) {
     sim.strike(fault, format_args!("by {by:?}"));
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::ZERO) * sign;
-    sim.timeline.set_clock(by, SLICE);
+    sim.timeline.set_clock(by);
+    // Where the store has a clock of its own it is that one, and processes hear of it when they renew their leases.
+    if sim.setup.is_exclusive {
+        let groups: Vec<Group> = sim.cluster().processes.keys().copied().collect();
+        groups.into_iter().for_each(|group| sim.timeline.clock_is_set(group, SLICE));
+    }
 }
 
 /// The clock leaps into another month; somebody repairs it before it is believed, or not.

@@ -43,7 +43,8 @@ pub(crate) async fn clients(sim: Arc<Sim>) {
         let group = *random.pick(&awake);
         let Some(process) = sim.cluster().processes.get(&group).cloned() else { continue };
         let what = choose(&sim, &mut random);
-        let client = Client { sim: Arc::clone(&sim), process, random: random.clone() };
+        let client =
+            Client { sim: Arc::clone(&sim), process, random: random.clone(), losses: sim.ledger().acks.losses };
         random.next();
         sim.timeline.spawn(group, Box::pin(client.ask(what)));
     }
@@ -78,7 +79,12 @@ fn choose(sim: &Sim, random: &mut Random) -> Request {
     if schedules.is_empty() || schedules.len() < SCHEDULES_MAX && random.chance(20) {
         return Request::Create;
     }
-    let id = *random.pick(&schedules);
+    let lost = {
+        let ledger = sim.ledger();
+        ledger.acks.lost_change(&ledger.world)
+    };
+    // Whose change was lost makes it again.
+    let id = lost.filter(|_| random.chance(30)).unwrap_or_else(|| *random.pick(&schedules));
     if !runs.is_empty() && random.chance(15) {
         return Request::Cancel(*random.pick(&runs));
     }
@@ -104,6 +110,8 @@ struct Client {
     sim: Arc<Sim>,
     process: Process,
     random: Random,
+    /// How often something had been lost when it asked.
+    losses: u32,
 }
 
 impl Client {
@@ -157,7 +165,7 @@ impl Client {
                 self.sim.ledger().acks.asks_to_delete(id);
                 editor.delete(id, now).await?;
                 let ledger = &mut *self.sim.ledger();
-                self.sim.check(ledger.acks.deleted(id, &ledger.world));
+                self.sim.check(ledger.acks.deleted(id, &ledger.world, self.losses));
                 return Ok(());
             }
             Request::Trigger(id) => {
@@ -171,20 +179,20 @@ impl Client {
                 // Between the answer and this look nothing may have happened yet, or the run may be over.
                 let is_over = ledger.world.runs.get(&run).is_none_or(|run| run.state.is_final());
                 if !is_over || said == punctual_store::Cancellation::Done {
-                    self.sim.check(ledger.acks.cancelled(run, said, &ledger.world));
+                    self.sim.check(ledger.acks.cancelled(run, said, &ledger.world, self.losses));
                 }
                 return Ok(());
             }
         };
         let ledger = &mut *self.sim.ledger();
-        self.sim.check(ledger.acks.written(written.id, written.version, &ledger.world));
+        self.sim.check(ledger.acks.written(written.id, written.version, &ledger.world, self.losses));
         Ok(())
     }
 
     fn asked(&self, run: RunId) -> Result<(), EditError> {
         let ledger = &mut *self.sim.ledger();
         let exists = ledger.lives.has(run);
-        self.sim.check(ledger.acks.asked(run, exists));
+        self.sim.check(ledger.acks.asked(run, exists, self.losses));
         Ok(())
     }
 

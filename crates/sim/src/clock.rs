@@ -8,26 +8,33 @@ use jiff::Timestamp;
 use punctual_engine::clock::Clock;
 use punctual_engine::ids::Ids;
 use punctual_engine::spawn::{Spawn, Task};
+use punctual_store::Store;
 use uuid::Uuid;
 
 use crate::random::Random;
 use crate::timeline::{Group, Timeline};
 
-/// The clock of the one machine room in which everything happens.
-pub(crate) struct SimClock(pub(crate) Arc<Timeline>);
+/// The clock of a process: the store's as it has heard it, and carried on by the one that nobody can set; its machine's where
+/// the store has none.
+pub(crate) struct SimClock {
+    pub(crate) timeline: Arc<Timeline>,
+    pub(crate) group: Group,
+    pub(crate) store: Arc<dyn Store>,
+}
 
 #[async_trait]
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
-        self.0.now()
+        let heard = self.store.shared_time().map(|time| time.when_running_for(self.boot()));
+        heard.unwrap_or_else(|| self.timeline.now())
     }
 
     fn boot(&self) -> Duration {
-        self.0.boot()
+        self.timeline.boot()
     }
 
     async fn sleep_until(&self, at: Timestamp) {
-        self.0.sleep_until(at).await;
+        self.timeline.sleep_until(self.group, self.now(), at).await;
     }
 }
 

@@ -102,11 +102,12 @@ pub(crate) fn start(sim: &Arc<Sim>, slot: usize) {
     cluster.last_group += 1;
     let group = cluster.last_group;
     let settings = Arc::new(sim.setup.settings(slot, &sim.setup.zones[cluster.zone_data]));
-    let store: Arc<dyn Store> = Arc::new(FaultyStore { sim: Arc::clone(sim), group });
+    let store: Arc<dyn Store> = Arc::new(FaultyStore::open(sim, group));
     let runner: Arc<dyn Runner> = Arc::new(SimRunner { sim: Arc::clone(sim), group });
     let runners = AGENTS.iter().map(|agent| (agent.to_string(), Arc::clone(&runner))).collect();
     let ids = Arc::clone(&sim.ids);
-    let clock: Arc<dyn Clock> = Arc::new(SteadyClock::new(SimClock(Arc::clone(&sim.timeline))));
+    let clock = SimClock { timeline: Arc::clone(&sim.timeline), group, store: Arc::clone(&store) };
+    let clock: Arc<dyn Clock> = Arc::new(SteadyClock::new(clock));
     let parts = Parts {
         store: Arc::clone(&store),
         clock: Arc::clone(&clock),

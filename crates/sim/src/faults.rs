@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::random::Random;
 use crate::timeline::Group;
 
@@ -39,15 +41,19 @@ pub enum Fault {
     ClockBackwards,
     /// The clock is set forwards so far that it is doubted.
     ClockHeld,
+    /// A process hears the store's time wrongly: its clock is ahead or behind.
+    ClockSkew,
     /// Every process is replaced by one with other zone data.
     ZoneData,
+    /// A standby that has missed commits takes the place of the store.
+    Promotion,
     /// A run kills the process that it runs in.
     Poison,
 }
 
 impl Fault {
     /// Every class.
-    pub const ALL: [Fault; 17] = [
+    pub const ALL: [Fault; 19] = [
         Fault::CrashBefore,
         Fault::CrashAfter,
         Fault::ReplyLost,
@@ -63,7 +69,9 @@ impl Fault {
         Fault::ClockForwards,
         Fault::ClockBackwards,
         Fault::ClockHeld,
+        Fault::ClockSkew,
         Fault::ZoneData,
+        Fault::Promotion,
         Fault::Poison,
     ];
 }
@@ -96,6 +104,7 @@ impl FaultCounts {
 /// Decides what happens to calls of the store.
 pub(crate) struct StoreFaults {
     random: Random,
+    skews: Random,
     is_on: bool,
     /// Calls until the next fault, weighted by how much they change.
     left: u64,
@@ -136,6 +145,7 @@ impl StoreFaults {
         StoreFaults {
             left: random.below(rarity),
             random,
+            skews: Random::new(seed, "skews"),
             is_on: true,
             rarity,
             lease,
@@ -164,6 +174,18 @@ impl StoreFaults {
     pub(crate) fn cut(&mut self, group: Group, until: Duration) {
         self.counts.add(Fault::Cut);
         self.cuts.push((group, until));
+    }
+
+    /// By how much a process is mistaken from now on that hears the store's time; `None` if as before.
+    pub(crate) fn skew(&mut self, is_first: bool) -> Option<SignedDuration> {
+        if !self.is_on {
+            return Some(SignedDuration::ZERO);
+        }
+        if !is_first && !self.skews.chance(1) {
+            return None;
+        }
+        let max = self.skews.weighted(&[(5, 50), (4, 1_000), (1, 10_000)]);
+        Some(SignedDuration::from_millis(self.skews.between(0, 2 * max).cast_signed() - max.cast_signed()))
     }
 
     /// What happens to a call that a process makes now.

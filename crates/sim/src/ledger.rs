@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use punctual_core::journal::{Body, Entry, SkipEntry, World};
 use punctual_core::plan::Limits;
 use punctual_core::run::Run;
@@ -19,6 +20,7 @@ use crate::invariants::life::Lives;
 use crate::invariants::ownership::Nodes;
 use crate::invariants::slots::Slots;
 use crate::invariants::{Check, Violation, caps, ensure, events};
+use crate::lost::Stretch;
 use crate::setup::Setup;
 use crate::timeline::Group;
 
@@ -30,6 +32,8 @@ const COMPARE_EVERY: u64 = 256;
 pub(crate) struct Moment {
     pub(crate) group: Group,
     pub(crate) zones: Arc<Zones>,
+    /// What the store's clock showed, where it has one of its own.
+    pub(crate) now: Option<Timestamp>,
     pub(crate) boot: Duration,
 }
 
@@ -45,6 +49,18 @@ pub(crate) struct Ledger {
     limits: Arc<Limits>,
     is_shared: bool,
     commits: u64,
+    /// What is written while a standby lags.
+    stretch: Option<Stretch>,
+    /// Whether something was lost that nobody has answered by raising the epochs.
+    has_lost: bool,
+}
+
+/// What a standby knows.
+pub(crate) struct Kept {
+    world: World,
+    lives: Lives,
+    slots: Slots,
+    nodes: Nodes,
 }
 
 impl Ledger {
@@ -59,7 +75,31 @@ impl Ledger {
             limits: Arc::clone(&setup.limits),
             is_shared: !setup.is_exclusive,
             commits: 0,
+            stretch: None,
+            has_lost: false,
         }
+    }
+
+    /// A standby gets nothing more: this is what it has.
+    pub(crate) fn keep(&mut self) -> Kept {
+        self.stretch = Some(Stretch::default());
+        let Ledger { world, lives, slots, nodes, .. } = self;
+        Kept { world: world.clone(), lives: lives.clone(), slots: slots.clone(), nodes: nodes.clone() }
+    }
+
+    /// The standby is of no use any more.
+    pub(crate) fn keeps_all(&mut self) {
+        self.stretch = None;
+    }
+
+    /// Forgets what was written since. Work that was begun because of it has ended at `ends_by`.
+    pub(crate) fn go_back(&mut self, kept: Kept, ends_by: Duration) {
+        let lost = self.stretch.take().unwrap_or_default();
+        self.nodes.go_back(&kept.nodes, ends_by);
+        self.effects.forget(&lost, &self.nodes, ends_by);
+        self.acks.forget(lost, &kept.world);
+        (self.world, self.lives, self.slots) = (kept.world, kept.lives, kept.slots);
+        self.has_lost = true;
     }
 
     /// Takes in what a call has written, if anything.
@@ -87,7 +127,11 @@ impl Ledger {
         ensure("I20", entry.seq == self.world.seq + 1, || {
             format!("entry {} follows entry {}", entry.seq, self.world.seq)
         })?;
-        caps::check(entry, &self.world, &self.limits)?;
+        if let Body::Restored { .. } = entry.body {
+            let is_needed = std::mem::take(&mut self.has_lost) || self.effects.knows_above(self.world.epoch_floor);
+            ensure("I1", is_needed, || format!("entry {} takes work from all nodes for nothing", entry.seq))?;
+        }
+        caps::check(entry, &self.world, &self.limits, moment)?;
         self.nodes.check(entry, &self.world, state, moment, self.is_shared)?;
         self.slots.take(entry, &self.world, moment)?;
         let happened = events(entry);
@@ -96,6 +140,9 @@ impl Ledger {
         self.world
             .apply(entry)
             .map_err(|error| Violation { rule: "I9", what: format!("entry {}: {error}", entry.seq) })?;
+        if let Some(stretch) = &mut self.stretch {
+            stretch.note(entry, &self.world);
+        }
         self.lives.take(entry, &before, &self.world)
     }
 

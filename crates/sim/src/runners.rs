@@ -14,7 +14,7 @@ use punctual_engine::runner::{Assignment, Ending, Finish, Runner, Stop, StopLeve
 use crate::cluster::{self, crash, scene};
 use crate::faults::Fault;
 use crate::invariants::effects::KILL_TIME;
-use crate::ledger::short;
+use crate::ledger::{Ledger, short};
 use crate::sim::Sim;
 use crate::timeline::Group;
 
@@ -138,7 +138,9 @@ impl AtWork<'_> {
         sim.tell(format_args!("p{group} begins run {} e{}", short(context.run_id.0), context.epoch));
         if let Some(scene) = scene(sim, *group) {
             let frozen = sim.cluster().frozen();
-            sim.check(sim.ledger().effects.start(context, scene, |group| frozen.contains(&group)));
+            let Ledger { effects, nodes, .. } = &mut *sim.ledger();
+            let is_excused = |group| frozen.contains(&group) || nodes.is_set_back(group, scene.boot);
+            sim.check(effects.start(context, scene, is_excused));
         }
         AtWork { runner, run: context.run_id, epoch: context.epoch }
     }

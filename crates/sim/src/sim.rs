@@ -13,6 +13,7 @@ use crate::invariants::Violation;
 use crate::ledger::{Ledger, Moment};
 use crate::random::Random;
 use crate::setup::Setup;
+use crate::standby::Standby;
 use crate::timeline::{Group, Timeline};
 use crate::trace::Trace;
 
@@ -27,6 +28,7 @@ pub(crate) struct Sim {
     faults: Mutex<StoreFaults>,
     ledger: Mutex<Ledger>,
     cluster: Mutex<Cluster>,
+    standby: Mutex<Standby>,
     runners: Mutex<Random>,
     trace: Mutex<Trace>,
     violation: Mutex<Option<Violation>>,
@@ -35,14 +37,21 @@ pub(crate) struct Sim {
 impl Sim {
     pub(crate) fn new(seed: u64, is_printed: bool) -> Arc<Sim> {
         let setup = Setup::of(seed);
+        let timeline = Timeline::new(seed, setup.start);
+        let clock = Arc::clone(&timeline);
         Arc::new(Sim {
             seed,
-            timeline: Timeline::new(seed, setup.start),
+            timeline,
             ids: Arc::new(SimIds::new(seed)),
-            store: if setup.is_exclusive { MemoryStore::exclusive() } else { MemoryStore::new() },
+            store: if setup.is_exclusive {
+                MemoryStore::exclusive()
+            } else {
+                MemoryStore::with_clock(move || clock.now())
+            },
             faults: Mutex::new(StoreFaults::new(seed, setup.lease)),
             ledger: Mutex::new(Ledger::new(&setup)),
             cluster: Mutex::new(Cluster::new(seed, &setup)),
+            standby: Mutex::default(),
             runners: Mutex::new(Random::new(seed, "runners")),
             trace: Mutex::new(Trace::new(is_printed)),
             violation: Mutex::default(),
@@ -60,6 +69,10 @@ impl Sim {
 
     pub(crate) fn cluster(&self) -> MutexGuard<'_, Cluster> {
         locked(&self.cluster)
+    }
+
+    pub(crate) fn standby(&self) -> MutexGuard<'_, Standby> {
+        locked(&self.standby)
     }
 
     pub(crate) fn runners(&self) -> MutexGuard<'_, Random> {
@@ -111,7 +124,8 @@ impl Sim {
 
     pub(crate) fn moment(&self, group: Group) -> Moment {
         let zones = self.cluster().zones(group, &self.setup);
-        Moment { group, zones, boot: self.timeline.boot() }
+        let now = (!self.setup.is_exclusive).then(|| self.timeline.now());
+        Moment { group, zones, now, boot: self.timeline.boot() }
     }
 }
 

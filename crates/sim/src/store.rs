@@ -13,22 +13,61 @@ use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
     NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
-    RunWritten, Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
+    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, Written, ZoneDay,
 };
 
 use crate::faults::CallKind::{Read, Upkeep, Write};
 use crate::faults::{CallFate, CallKind};
+use crate::hearing::Hearing;
 use crate::invariants::ownership;
 use crate::sim::Sim;
+use crate::standby::Seen;
 use crate::timeline::Group;
 
 /// The store of one process.
 pub(crate) struct FaultyStore {
-    pub(crate) sim: Arc<Sim>,
-    pub(crate) group: Group,
+    sim: Arc<Sim>,
+    group: Group,
+    hearing: Hearing,
+    seen: Seen,
 }
 
 impl FaultyStore {
+    /// Opens the store for a process, which hears its time if it has one.
+    pub(crate) fn open(sim: &Arc<Sim>, group: Group) -> FaultyStore {
+        let hearing = Hearing::default();
+        if !sim.setup.is_exclusive {
+            hearing.hear(sim, group, sim.timeline.boot(), sim.timeline.now());
+        }
+        FaultyStore { sim: Arc::clone(sim), group, hearing, seen: Seen::default() }
+    }
+
+    /// A node says that it lives. Until when it may believe so is told to the ledger.
+    async fn sign(
+        &self,
+        name: &str,
+        sign: &Sign,
+        call: impl Future<Output = Result<Renewal>> + Send,
+    ) -> Result<Renewal> {
+        let Sim { timeline, setup, .. } = &*self.sim;
+        let sent_at = timeline.boot();
+        let mut valid_until = sent_at;
+        let call = async {
+            let renewal = call.await?;
+            // A lease that a clock behind the store's has given is so much shorter.
+            let behind = Duration::try_from(renewal.at.duration_since(sign.now)).unwrap_or_default();
+            valid_until = timeline.boot().saturating_sub(behind).min(sent_at) + setup.lease;
+            self.sim.ledger().nodes.leased(sign.node, valid_until);
+            Ok(renewal)
+        };
+        let renewal = self.call(name, Upkeep, call).await?;
+        if !setup.is_exclusive && name == "renew" {
+            self.hearing.hear(&self.sim, self.group, sent_at, renewal.at);
+        }
+        self.sim.ledger().nodes.renewed(sign.node, valid_until);
+        Ok(renewal)
+    }
+
     /// Lets a call meet its fate.
     async fn call<T: Send>(
         &self,
@@ -37,6 +76,16 @@ impl FaultyStore {
         call: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
         let sim = &self.sim;
+        let call = async {
+            if kind != Read {
+                self.seen.notice(sim)?;
+            }
+            let answer = call.await;
+            if kind != Read {
+                self.seen.catch_up(sim);
+            }
+            answer
+        };
         let fate = sim.faults().fate(self.group, kind, sim.timeline.boot());
         if !matches!(fate, CallFate::Works(before, after) if before.max(after) < Duration::from_secs(1)) {
             sim.tell(format_args!("p{} {name}: {fate:?}", self.group));
@@ -154,7 +203,8 @@ impl Claims for FaultyStore {
         let settle = async {
             let before = ownership::before_write(&sim.store, &named);
             let answers = sim.store.settle(now, settlements).await?;
-            sim.check(ownership::after_write(&sim.store, &named, &before, &answers));
+            let is_lost = |(run, epoch)| sim.ledger().effects.is_lost(self.group, run, epoch);
+            sim.check(ownership::after_write(&sim.store, &named, &before, &answers, is_lost));
             Ok(answers)
         };
         self.call("settle", Write, settle).await
@@ -166,7 +216,8 @@ impl Claims for FaultyStore {
         let finish = async {
             let before = ownership::before_write(&sim.store, &named);
             let answers = sim.store.finish(now, reports).await?;
-            sim.check(ownership::after_write(&sim.store, &named, &before, &answers));
+            let is_lost = |(run, epoch)| sim.ledger().effects.is_lost(self.group, run, epoch);
+            sim.check(ownership::after_write(&sim.store, &named, &before, &answers, is_lost));
             Ok(answers)
         };
         self.call("finish", Write, finish).await
@@ -179,23 +230,17 @@ impl Nodes for FaultyStore {
         self.sim.store.is_exclusive()
     }
 
+    fn shared_time(&self) -> Option<SharedTime> {
+        self.hearing.last()
+    }
+
     async fn join(&self, sign: &Sign) -> Result<Renewal> {
-        let sent_at = self.sim.timeline.boot();
         self.sim.ledger().nodes.knows(sign.node, self.group);
-        let answer = self.call("join", Upkeep, self.sim.store.join(sign)).await;
-        if answer.is_ok() {
-            self.sim.ledger().nodes.renewed(sign.node, sent_at + self.sim.setup.lease);
-        }
-        answer
+        self.sign("join", sign, self.sim.store.join(sign)).await
     }
 
     async fn renew(&self, sign: &Sign) -> Result<Renewal> {
-        let sent_at = self.sim.timeline.boot();
-        let answer = self.call("renew", Upkeep, self.sim.store.renew(sign)).await;
-        if answer.is_ok() {
-            self.sim.ledger().nodes.renewed(sign.node, sent_at + self.sim.setup.lease);
-        }
-        answer
+        self.sign("renew", sign, self.sim.store.renew(sign)).await
     }
 
     async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {

@@ -5,7 +5,7 @@
 //! frozen whole, at any point at which one of its tasks waits.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -31,9 +31,10 @@ struct State {
     boot: u64,
     start: Timestamp,
     set_by: SignedDuration,
-    sets: u64,
-    /// Tasks that sleep by the clock on the wall.
-    sleepers: BTreeSet<TaskId>,
+    /// How often the clock of a process has come to show something else.
+    sets: BTreeMap<Group, u64>,
+    /// Tasks that sleep by the clock of their process.
+    sleepers: BTreeMap<TaskId, Group>,
     wakeups: BinaryHeap<Reverse<(u64, u64, TaskId)>>,
     ties: Random,
     current: TaskId,
@@ -51,8 +52,8 @@ impl Timeline {
             boot: 3_600_000_000,
             start,
             set_by: SignedDuration::ZERO,
-            sets: 0,
-            sleepers: BTreeSet::new(),
+            sets: BTreeMap::new(),
+            sleepers: BTreeMap::new(),
             wakeups: BinaryHeap::new(),
             ties: Random::new(seed, "ties"),
             current: 0,
@@ -78,12 +79,17 @@ impl Timeline {
         state.start + SignedDuration::from_micros((state.boot - 3_600_000_000) as i64) + state.set_by
     }
 
-    /// Sets the clock. Whoever sleeps by it notices within `slice`.
-    pub(crate) fn set_clock(&self, by: SignedDuration, slice: Duration) {
+    /// Sets the clock on the wall.
+    pub(crate) fn set_clock(&self, by: SignedDuration) {
+        self.state().set_by += by;
+    }
+
+    /// The clock of a process shows something else: who sleeps by it notices within `slice`.
+    pub(crate) fn clock_is_set(&self, group: Group, slice: Duration) {
         let mut state = self.state();
-        state.set_by += by;
-        state.sets += 1;
-        for task in std::mem::take(&mut state.sleepers) {
+        *state.sets.entry(group).or_default() += 1;
+        let sleepers: Vec<TaskId> = state.sleepers.extract_if(.., |_, its| *its == group).map(|(id, _)| id).collect();
+        for task in sleepers {
             let wait = state.ties.below(slice.as_micros() as u64);
             let at = state.boot + wait;
             state.wake(task, at);
@@ -133,16 +139,20 @@ impl Timeline {
         Sleep { timeline: Arc::clone(self), until, sets: None, is_registered: false }
     }
 
-    /// Waits until the clock shows an instant, or shortly after it has been set.
-    pub(crate) fn sleep_until(self: &Arc<Timeline>, at: Timestamp) -> Sleep {
-        let left = Duration::try_from(at.duration_since(self.now())).unwrap_or_default();
+    /// Waits until the clock of a process shows `at` that shows `now`, or until shortly after it has been set.
+    pub(crate) fn sleep_until(self: &Arc<Timeline>, group: Group, now: Timestamp, at: Timestamp) -> Sleep {
+        let left = Duration::try_from(at.duration_since(now)).unwrap_or_default();
         // No loop can go round without time passing.
         let sleep = self.sleep(left.max(Duration::from_millis(1)));
-        Sleep { sets: Some(self.state().sets), ..sleep }
+        Sleep { sets: Some((group, self.state().sets_of(group))), ..sleep }
     }
 }
 
 impl State {
+    fn sets_of(&self, group: Group) -> u64 {
+        self.sets.get(&group).copied().unwrap_or(0)
+    }
+
     fn wake(&mut self, task: TaskId, at: u64) {
         let tie = self.ties.next();
         self.wakeups.push(Reverse((at, tie, task)));
@@ -153,8 +163,8 @@ impl State {
 pub(crate) struct Sleep {
     timeline: Arc<Timeline>,
     until: u64,
-    /// How often the clock had been set before, for those that sleep by it.
-    sets: Option<u64>,
+    /// Whose clock it sleeps by, for those that do, and how often that had been set before.
+    sets: Option<(Group, u64)>,
     is_registered: bool,
 }
 
@@ -164,14 +174,14 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         let timeline = Arc::clone(&self.timeline);
         let mut state = timeline.state();
-        if self.until <= state.boot || self.sets.is_some_and(|sets| sets != state.sets) {
+        if self.until <= state.boot || self.sets.is_some_and(|(group, sets)| sets != state.sets_of(group)) {
             return Poll::Ready(());
         }
         if !std::mem::replace(&mut self.is_registered, true) {
             let task = state.current;
             state.wake(task, self.until);
-            if self.sets.is_some() {
-                state.sleepers.insert(task);
+            if let Some((group, _)) = self.sets {
+                state.sleepers.insert(task, group);
             }
         }
         Poll::Pending

@@ -471,6 +471,16 @@ pub fn take_away(draft: &mut Draft, node: NodeId, owned: &[RunId], is_lost: bool
     draft.add(Body::NodeLeft { node, is_lost }).expect("a node may leave at any time");
 }
 
+/// The most claims of one run between two restorations: no retry policy allows as many.
+const CLAIMS_MAX: u64 = 1 << 32;
+
+/// A floor above every epoch that was given while `floor` was the highest that anybody knows of.
+///
+/// An epoch goes up with a claim, a clock with every millisecond; but a clock can be set back.
+pub fn raised_floor(floor: u64, now: Timestamp) -> u64 {
+    floor.saturating_add(CLAIMS_MAX).max(u64::try_from(now.as_millisecond()).unwrap_or(0))
+}
+
 /// The outage that taking the planner's lease over reveals: nobody had it between its end and now.
 pub fn outage(ended_at: Option<Timestamp>, now: Timestamp) -> Option<Outage> {
     let from = ended_at.filter(|ended_at| *ended_at < now)?;

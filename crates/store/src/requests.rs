@@ -287,6 +287,8 @@ impl SharedTime {
 /// What a node learns when it renews its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewal {
+    /// When it was renewed, by the clock that all nodes share; by the node's own where the store has none.
+    pub at: Timestamp,
     /// When its lease ends now.
     pub lease_until: Timestamp,
     /// The runs that are its own, with their epochs, by id.

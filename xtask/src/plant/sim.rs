@@ -119,6 +119,21 @@ pub(super) const BUGS: &[Bug] = &[
         &[("engine/src/keeper.rs", "is_silent || seen.is_believed && later(", "is_silent || later(")],
     ),
     (
+        "a node whose clock is ahead claims early",
+        &["I7"],
+        &[("store/src/memory/claims.rs", "self.time(request.now).min(request.now)", "request.now")],
+    ),
+    (
+        "who is ahead of the store's clock buries the living",
+        &["I3"],
+        &[("engine/src/keeper.rs", "now.min(renewal.at)", "now")],
+    ),
+    (
+        "a clock behind the store's gives a lease that ends too early",
+        &["I3"],
+        &[("engine/src/keeper.rs", "if renewal.at.duration_since(now) <= BURY_AFTER {", "if true {")],
+    ),
+    (
         "limits are off by one",
         &["I5"],
         &[("core/src/plan/lane.rs", "held.agent < agent_max", "held.agent <= agent_max")],

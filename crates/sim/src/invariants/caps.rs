@@ -6,9 +6,10 @@ use punctual_core::run::{Run, RunState};
 use punctual_core::schedule::{Overlap, ScheduleState};
 
 use super::{Check, ensure};
+use crate::ledger::Moment;
 
 /// Looks at claims and starts, before they change the world.
-pub(crate) fn check(entry: &Entry, before: &World, limits: &Limits) -> Check {
+pub(crate) fn check(entry: &Entry, before: &World, limits: &Limits, moment: &Moment) -> Check {
     match &entry.body {
         Body::RunsClaimed { runs, .. } => {
             let mut held: Vec<&Run> = before.runs.values().filter(|run| run.owner().is_some()).collect();
@@ -17,8 +18,10 @@ pub(crate) fn check(entry: &Entry, before: &World, limits: &Limits) -> Check {
                     return ensure("I5", false, || format!("run {id} was claimed and is not there"));
                 };
                 has_place(run, &held, limits)?;
-                ensure("I7", run.planned_for().is_some_and(|due_at| due_at <= entry.at), || {
-                    format!("run {id} was claimed at {}, before it was due", entry.at)
+                // Whatever the node's clock says, it is the store's that counts.
+                let now = moment.now.map_or(entry.at, |now| now.min(entry.at));
+                ensure("I7", run.planned_for().is_some_and(|due_at| due_at <= now), || {
+                    format!("run {id} was claimed at {now}, before it was due")
                 })?;
                 held.push(run);
             }

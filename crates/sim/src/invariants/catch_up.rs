@@ -14,7 +14,7 @@ use super::{Check, ensure};
 use crate::oracle::Version;
 
 /// What the entries of one planning decision have let go so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct CatchUps {
     let_go: BTreeMap<ScheduleId, Vec<Timestamp>>,
     is_edit: Option<ScheduleId>,

@@ -9,9 +9,10 @@ use punctual_core::run::{AfterLoss, Outcome, Run, RunEvent, RunState};
 use super::{Check, ensure, events};
 
 /// What is counted of each run, from the journal alone.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Lives {
     lives: BTreeMap<RunId, Life>,
+    epoch_floor: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -49,6 +50,12 @@ impl Lives {
                 }
             }
             Body::RunAsked(run) => self.begin(run.id)?,
+            Body::Restored { epoch_floor } => {
+                ensure("I1", self.epoch_floor < *epoch_floor, || format!("the epochs stay at {epoch_floor}"))?;
+                self.epoch_floor = *epoch_floor;
+                let living = self.lives.values_mut().filter(|life| !life.is_over);
+                living.for_each(|life| life.epoch = life.epoch.max(*epoch_floor));
+            }
             _ => {}
         }
         for (id, event) in events(entry) {
@@ -61,7 +68,8 @@ impl Lives {
     }
 
     fn begin(&mut self, id: RunId) -> Check {
-        ensure("I10", self.lives.insert(id, Life::default()).is_none(), || format!("run {id} began twice"))
+        let life = Life { epoch: self.epoch_floor, ..Life::default() };
+        ensure("I10", self.lives.insert(id, life).is_none(), || format!("run {id} began twice"))
     }
 
     fn step(&mut self, before: &Run, event: &RunEvent, after: &Run) -> Check {

@@ -14,7 +14,7 @@ use crate::ledger::Moment;
 use crate::timeline::Group;
 
 /// The incarnations of nodes, as the world outside the store knows them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Nodes {
     known: BTreeMap<NodeId, Incarnation>,
 }
@@ -24,12 +24,49 @@ struct Incarnation {
     group: Group,
     /// Until when, by the boot clock, its node may believe that its runs are its own.
     valid_until: Duration,
+    /// Until when, by the boot clock, the store has it for alive.
+    leased_until: Duration,
+    /// Until when its work may go on beside that of others although its lease has ended: it does not know that, since the
+    /// last renewal was lost.
+    set_back_until: Option<Duration>,
     has_left: bool,
 }
 
 impl Nodes {
     pub(crate) fn knows(&mut self, node: NodeId, group: Group) {
-        self.known.insert(node, Incarnation { group, valid_until: Duration::ZERO, has_left: false });
+        let (valid_until, leased_until) = (Duration::ZERO, Duration::ZERO);
+        let new = Incarnation { group, valid_until, leased_until, set_back_until: None, has_left: false };
+        self.known.insert(node, new);
+    }
+
+    /// The store has taken in a renewal that lasts until an instant.
+    pub(crate) fn leased(&mut self, node: NodeId, until: Duration) {
+        if let Some(incarnation) = self.known.get_mut(&node) {
+            incarnation.leased_until = incarnation.leased_until.max(until);
+            incarnation.set_back_until = None;
+        }
+    }
+
+    /// The store has lost every renewal since.
+    pub(crate) fn go_back(&mut self, kept: &Nodes, until: Duration) {
+        for (node, incarnation) in &mut self.known {
+            let leased_until = kept.known.get(node).map_or(Duration::ZERO, |it| it.leased_until);
+            if leased_until < incarnation.leased_until {
+                (incarnation.leased_until, incarnation.set_back_until) = (leased_until, Some(until));
+            }
+        }
+    }
+
+    /// The process that a node is, or was, in.
+    pub(crate) fn group(&self, node: NodeId) -> Option<Group> {
+        self.known.get(&node).map(|it| it.group)
+    }
+
+    /// Whether a process does not know that its lease has ended, because the last renewal was lost.
+    pub(crate) fn is_set_back(&self, group: Group, boot: Duration) -> bool {
+        let is_over =
+            |it: &Incarnation| it.leased_until <= boot && it.set_back_until.is_some_and(|until| boot <= until);
+        self.known.values().any(|it| it.group == group && is_over(it))
     }
 
     /// A renewal that was sent so that it lasts until an instant has been answered.
@@ -73,8 +110,8 @@ impl Nodes {
             // Nobody is taken for dead who may still believe to be alive.
             Body::NodeLeft { node, is_lost: true } if shared => {
                 let Some(it) = self.known.get(node) else { return Ok(()) };
-                ensure("I3", it.has_left || it.group == moment.group || it.valid_until <= moment.boot, || {
-                    let left = it.valid_until.saturating_sub(moment.boot);
+                ensure("I3", it.has_left || it.group == moment.group || it.leased_until <= moment.boot, || {
+                    let left = it.leased_until.saturating_sub(moment.boot);
                     format!("the node of p{} was buried {left:?} before its lease can have ended", it.group)
                 })
             }
@@ -88,12 +125,13 @@ pub(crate) fn before_write(store: &MemoryStore, named: &[(RunId, u64)]) -> Vec<O
     store.look(|state| named.iter().map(|(id, _)| state.world.runs.get(id).cloned()).collect())
 }
 
-/// What names an old epoch, or is answered as stale, has changed nothing.
+/// What names an old epoch or a lost one, or is answered as stale, has changed nothing.
 pub(crate) fn after_write(
     store: &MemoryStore,
     named: &[(RunId, u64)],
     before: &[Option<Run>],
     answers: &[RunWritten],
+    is_lost: impl Fn((RunId, u64)) -> bool,
 ) -> Check {
     store.look(|state| {
         ensure("I2", answers.len() == named.len(), || "not every write was answered".to_owned())?;
@@ -102,7 +140,7 @@ pub(crate) fn after_write(
             let before = before[index].as_ref();
             let is_old = before.is_none_or(|run| run.epoch() != *epoch);
             let is_stale = answers[index] == RunWritten::Stale;
-            if is_only && (is_old || is_stale) {
+            if is_only && (is_old || is_stale || is_lost((*id, *epoch))) {
                 ensure("I2", state.world.runs.get(id) == before, || {
                     format!("a write under epoch {epoch} changed run {id}, which was {before:?}")
                 })?;

@@ -15,7 +15,7 @@ use crate::ledger::Moment;
 use crate::oracle::Version;
 
 /// The slots of every schedule, with their answers.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Slots {
     calendars: BTreeMap<String, Calendar>,
     schedules: BTreeMap<ScheduleId, Answers>,
@@ -23,7 +23,7 @@ pub(crate) struct Slots {
 }
 
 /// What became of the slots of one schedule.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Answers {
     version: Version,
     by_key: BTreeMap<SlotKey, (Timestamp, Answer)>,

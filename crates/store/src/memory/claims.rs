@@ -18,8 +18,10 @@ use crate::roles::Claims;
 #[async_trait]
 impl Claims for MemoryStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        // A node whose clock is ahead claims nothing early.
+        let now = self.time(request.now).min(request.now);
+        let request = &ClaimRequest { now, ..request.clone() };
         let mut state = self.state();
-        let now = request.now;
         if !state.has_lease(request.node, now) {
             return Err(StoreError::LeaseEnded);
         }

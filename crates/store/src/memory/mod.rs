@@ -9,23 +9,29 @@ mod nodes;
 mod plan;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use punctual_core::journal::{Entry, World};
+use punctual_core::journal::{Body, Entry, World};
 use punctual_core::plan::Lane;
 use punctual_core::run::Run;
 use punctual_core::{NodeId, RunId, ScheduleId};
 
-use crate::change::{Draft, Wants, name_of};
+use crate::change::{self, Draft, Wants, name_of};
+use crate::error::Result;
 use crate::requests::NodeRecord;
 
 /// The model store.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
     is_exclusive: bool,
+    clock: Option<Clock>,
 }
+
+/// A clock that all nodes of a store share.
+type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Everything that the model knows.
 #[derive(Debug, Clone, Default)]
@@ -68,14 +74,46 @@ impl MemoryStore {
         MemoryStore { is_exclusive: true, ..MemoryStore::default() }
     }
 
+    /// An empty store that many nodes share, with a clock of its own, as a database has one.
+    pub fn with_clock(clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> MemoryStore {
+        MemoryStore { clock: Some(Box::new(clock)), ..MemoryStore::default() }
+    }
+
     /// A look at everything.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.state())
     }
 
+    /// Puts an older copy in the place of everything that was written since, as a standby comes that has missed commits.
+    pub fn put_back(&self, copy: State) {
+        *self.state() = copy;
+    }
+
+    /// What whoever notices that commits are lost does first: raises every epoch above all that were given while `floor` was the
+    /// highest that anybody knew of.
+    pub fn begin_anew(&self, now: Timestamp, floor: u64) -> Result<()> {
+        let mut state = self.state();
+        let epoch_floor = change::raised_floor(state.world.epoch_floor.max(floor), now);
+        let entry = Entry { seq: state.world.seq + 1, at: now, body: Body::Restored { epoch_floor } };
+        state.world.apply(&entry)?;
+        state.entries.push(entry);
+        Ok(())
+    }
+
+    /// The time by the clock that all nodes share; a node's own where there is none.
+    fn time(&self, own: Timestamp) -> Timestamp {
+        self.clock.as_ref().map_or(own, |clock| clock())
+    }
+
     /// A panic under the lock leaves a state between two changes: each is written in one assignment at its end.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("state", &self.state).finish_non_exhaustive()
     }
 }
 

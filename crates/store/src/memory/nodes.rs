@@ -37,11 +37,11 @@ impl Nodes for MemoryStore {
             about: sign.about.clone(),
         };
         state.nodes.insert(sign.node, record);
-        Ok(state.renew(sign).expect("it has just joined"))
+        Ok(state.renew(sign, self.time(sign.now)).expect("it has just joined"))
     }
 
     async fn renew(&self, sign: &Sign) -> Result<Renewal> {
-        self.state().renew(sign).ok_or(StoreError::LeaseEnded)
+        self.state().renew(sign, self.time(sign.now)).ok_or(StoreError::LeaseEnded)
     }
 
     async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {
@@ -123,7 +123,7 @@ impl State {
         self.nodes.remove(&node);
     }
 
-    fn renew(&mut self, sign: &Sign) -> Option<Renewal> {
+    fn renew(&mut self, sign: &Sign, at: Timestamp) -> Option<Renewal> {
         let lease_until = sign.now + sign.lease.duration();
         let record = self.nodes.get_mut(&sign.node)?;
         (record.lease_until, record.lease) = (lease_until, sign.lease);
@@ -135,6 +135,7 @@ impl State {
         let owned = self.owned(sign.node);
         let is_cancelling = |id: &&RunId| self.world.runs[id].is_cancelling;
         Some(Renewal {
+            at,
             lease_until,
             cancelling: owned.iter().filter(is_cancelling).copied().collect(),
             owned: owned.iter().map(|id| (*id, self.world.runs[id].epoch())).collect(),

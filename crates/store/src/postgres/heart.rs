@@ -1,5 +1,6 @@
 //! The heart: leases are renewed on a thread and a connection of their own, whatever else is going on.
 
+use jiff::Timestamp;
 use punctual_core::NodeId;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
@@ -23,13 +24,22 @@ const RENEWAL_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 /// What renews leases.
 #[derive(Debug)]
 pub(super) struct Heart {
-    beats: mpsc::UnboundedSender<(Sign, Reply<Vec<NodeLease>>)>,
+    beats: mpsc::UnboundedSender<(Sign, Reply<Beat>)>,
+}
+
+/// What a renewal has brought.
+#[derive(Debug)]
+pub(super) struct Beat {
+    /// What the database's clock showed.
+    pub(super) at: Timestamp,
+    /// The leases of the others, by node.
+    pub(super) others: Vec<NodeLease>,
 }
 
 impl Heart {
     pub(super) fn start(address: &Address, time: Time) -> std::io::Result<Heart> {
         let address = address.clone();
-        let (beats, mut queue) = mpsc::unbounded_channel::<(Sign, Reply<Vec<NodeLease>>)>();
+        let (beats, mut queue) = mpsc::unbounded_channel::<(Sign, Reply<Beat>)>();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let work = async move {
             let Ok(connections) = address.connections(1) else { return };
@@ -45,8 +55,8 @@ impl Heart {
         Ok(Heart { beats })
     }
 
-    /// Renews a node's lease. The leases of the others, by node.
-    pub(super) async fn beat(&self, sign: &Sign) -> Result<Vec<NodeLease>> {
+    /// Renews a node's lease.
+    pub(super) async fn beat(&self, sign: &Sign) -> Result<Beat> {
         let gone = || StoreError::Unavailable { doing: DOING, source: "the store has stopped".into() };
         let (reply, answer) = oneshot::channel();
         self.beats.send((sign.clone(), reply)).map_err(|_| gone())?;
@@ -54,7 +64,7 @@ impl Heart {
     }
 }
 
-async fn renew(connections: &Connections, time: &Time, sign: &Sign) -> Done<Vec<NodeLease>> {
+async fn renew(connections: &Connections, time: &Time, sign: &Sign) -> Done<Beat> {
     let connection = connections.get().await?;
     let renewed = send(&connection, time, sign).await;
     if !renewed.as_ref().is_err_and(Fault::is_passing) {
@@ -63,7 +73,7 @@ async fn renew(connections: &Connections, time: &Time, sign: &Sign) -> Done<Vec<
     renewed
 }
 
-async fn send(client: &tokio_postgres::Client, time: &Time, sign: &Sign) -> Done<Vec<NodeLease>> {
+async fn send(client: &tokio_postgres::Client, time: &Time, sign: &Sign) -> Done<Beat> {
     let NodeId(node) = sign.node;
     let until = At(sign.now + sign.lease.duration());
     let (lease, agents, about) =
@@ -88,6 +98,8 @@ async fn send(client: &tokio_postgres::Client, time: &Time, sign: &Sign) -> Done
     if renewed.is_empty() {
         return Err(StoreError::LeaseEnded.into());
     }
-    time.answer(&asked, renewed[0].get::<_, At>(1).0);
-    others.iter().map(|row| Ok(read_node(row)?.lease())).collect()
+    let at = renewed[0].get::<_, At>(1).0;
+    time.answer(&asked, at);
+    let others = others.iter().map(|row| Ok(read_node(row)?.lease())).collect::<Done<_>>()?;
+    Ok(Beat { at, others })
 }

@@ -11,6 +11,7 @@ use super::fault::{Done, Fault};
 use super::migrate::{MIGRATIONS, migrate};
 use super::values::day_of;
 use super::{partitions, save, tls, verify};
+use crate::change::raised_floor;
 use crate::error::{Result, StoreError};
 use crate::mirror::Mirror;
 use crate::requests::Head;
@@ -101,7 +102,7 @@ impl Importing for Import {
 
     fn end(mut self: Box<Self>, imported: Imported) -> Result<()> {
         let Imported { mut world, nodes, planner, now } = imported;
-        let epoch_floor = world.epoch_floor.max(u64::try_from(now.as_millisecond()).unwrap_or(0));
+        let epoch_floor = raised_floor(world.epoch_floor, now);
         let body = Body::Restored { epoch_floor };
         world.apply(&Entry { seq: self.head.seq + 1, at: now, body: body.clone() })?;
         let first = Head { seq: self.first_seq, checksum: 0 };

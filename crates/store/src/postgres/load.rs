@@ -20,6 +20,8 @@ pub(super) struct Loaded {
     pub(super) mirror: Mirror,
     pub(super) head: Head,
     pub(super) day: Option<i32>,
+    /// The first entry that counts.
+    pub(super) first_seq: u64,
 }
 
 const LAST: &str = "SELECT seq, checksum, day - date '1970-01-01' FROM journal ORDER BY day DESC, seq DESC LIMIT 1";
@@ -40,7 +42,8 @@ pub(super) async fn load(client: &Client) -> Done<Loaded> {
     )?;
     let world = world(&pen, last.as_ref(), &days, &schedules, &runs)?;
     let day = last.as_ref().map(|last| last.get(2));
-    Ok(Loaded { mirror: Mirror::new(world), head: head(&pen, last.as_ref()), day })
+    let first_seq = count(pen.get(1));
+    Ok(Loaded { mirror: Mirror::new(world), head: head(&pen, last.as_ref()), day, first_seq })
 }
 
 /// Everything there is, in the transaction that the client is in.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use punctual_core::NodeId;
 
 use super::PostgresStore;
+use super::heart::Beat;
 use super::rows::{NODE_COLUMNS, read_node};
 use crate::error::Result;
 use crate::requests::{About, Hint, NodeLease, NodeRecord, PlannerLease, Renewal, SharedTime, Sign};
@@ -34,11 +35,12 @@ impl Nodes for PostgresStore {
     }
 
     async fn renew(&self, sign: &Sign) -> Result<Renewal> {
-        let others = self.heart.beat(sign).await?;
+        let Beat { at, others } = self.heart.beat(sign).await?;
         // What others have called off is in the journal: it is read now, if that does not take long.
         self.catch_up().await;
         let owned = self.ownership.of(sign.node);
         Ok(Renewal {
+            at,
             lease_until: sign.now + sign.lease.duration(),
             cancelling: owned.iter().filter(|(.., is_cancelling)| *is_cancelling).map(|(id, ..)| *id).collect(),
             owned: owned.iter().map(|(id, epoch, _)| (*id, *epoch)).collect(),

@@ -51,8 +51,13 @@ impl PostgresStore {
         let warnings = answer.recv().map_err(lost)?.map_err(|fault| fault.while_doing(DOING))?;
         let ownership = Ownership::default();
         let (commands, queue) = mpsc::unbounded_channel();
-        let writer =
-            Writer { connections: connections.clone(), ownership: ownership.clone(), state: None, has_lost: false };
+        let writer = Writer {
+            connections: connections.clone(),
+            ownership: ownership.clone(),
+            state: None,
+            seen: None,
+            lost: None,
+        };
         runtime.spawn(writer.run(queue));
         let listeners = Listeners::default();
         if migrates {

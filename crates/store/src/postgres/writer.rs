@@ -44,8 +44,17 @@ pub(super) struct Writer {
     pub(super) connections: Connections,
     pub(super) ownership: Ownership,
     pub(super) state: Option<State>,
-    /// Whether the journal has turned out to be another than it was: commits are lost that nodes know of.
-    pub(super) has_lost: bool,
+    /// What the last mirror that was thrown away had seen of the journal.
+    pub(super) seen: Option<Seen>,
+    /// What this process had seen when the journal turned out to be another than it was: commits are lost that nodes know of.
+    pub(super) lost: Option<Seen>,
+}
+
+/// How far a mirror had come: an older copy of the server has not, whether it comes while somebody writes or while nobody can.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    head: Head,
+    epoch_floor: u64,
 }
 
 /// What is known between two transactions.
@@ -100,7 +109,7 @@ impl Writer {
                 batch.into_iter().for_each(|command| command.answer(Ok(())));
                 return;
             };
-            self.state = None;
+            self.throw_away();
             let doing = batch[0].doing();
             if !fault.is_passing() || TRY_FOR <= began.elapsed() {
                 // One that cannot be written must not take the others with it.
@@ -128,8 +137,9 @@ impl Writer {
     /// One transaction. On an error nothing is written, unless it is unclear: then `sent` says what to look for.
     async fn attempt(&mut self, batch: &mut [Box<dyn Command>], sent: &mut Option<Sent>) -> Done<()> {
         let connection = self.connections.get().await?;
-        if self.has_lost {
-            self.begin_anew(&connection).await?;
+        self.load(&connection).await?;
+        if let Some(seen) = self.lost {
+            self.begin_anew(&connection, seen).await?;
         }
         self.transaction(&connection, batch, sent).await?;
         connection.give_back();
@@ -139,32 +149,53 @@ impl Writer {
     /// Reads everything, unless it is here.
     async fn load(&mut self, client: &Client) -> Done<()> {
         if self.state.is_none() {
-            let Loaded { mirror, head, day } = load::load(client).await?;
+            let Loaded { mirror, head, day, first_seq } = load::load(client).await?;
+            // What retention has let go since cannot be looked for.
+            if let Some(seen) = self.seen.filter(|seen| first_seq <= seen.head.seq)
+                && !load::has_entry(client, seen.head).await?
+            {
+                self.lost = Some(seen);
+            }
+            self.seen = None;
             self.ownership.replace(&mirror);
             self.state = Some(State { mirror, head, day });
         }
         Ok(())
     }
 
+    /// The mirror cannot be trusted any more.
+    fn throw_away(&mut self) {
+        if let Some(State { mirror, head, .. }) = self.state.take()
+            && self.lost.is_none()
+        {
+            self.seen = Some(Seen { head, epoch_floor: mirror.epoch_floor() });
+        }
+    }
+
     /// A server without commits that nodes know of has come in the place of the one before: every epoch is raised above all
     /// that were given, so that nobody who holds a run by one of them is heard any more.
-    async fn begin_anew(&mut self, client: &Client) -> Done<()> {
-        self.load(client).await?;
+    async fn begin_anew(&mut self, client: &Client, seen: Seen) -> Done<()> {
         let state = self.state.as_mut().expect("it was just read");
+        if seen.epoch_floor < state.mirror.epoch_floor() {
+            // Another node was faster. What is claimed since is not taken away once more.
+            self.lost = None;
+            return Ok(());
+        }
         let (cluster, _) = pen::take(client, state, false).await?;
         let now = cluster.now.expect("the database has a clock");
         let (found, changes) = (Found::default(), Changes::default());
         let mut writing = Writing { mirror: &mut state.mirror, found, cluster, head: state.head, changes };
-        writing.begin_anew(now)?;
+        writing.begin_anew(now, seen.epoch_floor)?;
         let day = state.day.map_or(day_of(now), |day| day.max(day_of(now)));
+        let seen = Seen { head: writing.head, epoch_floor: writing.changes.epoch_floor.unwrap_or(seen.epoch_floor) };
         let (first_seq, changes) = (state.head.seq + 1, writing.changes);
         if state.day != Some(day) {
             partitions::add(client, day, first_seq).await?;
         }
         save::send(client, &save::statements(&changes, day), "COMMIT").await?;
         warn!("the database has lost commits, as after the failover to a standby: every run has a new epoch");
-        (self.state, self.has_lost) = (None, false);
-        Ok(())
+        (self.state, self.seen, self.lost) = (None, Some(seen), None);
+        self.load(client).await
     }
 
     async fn transaction(
@@ -174,10 +205,11 @@ impl Writer {
         sent: &mut Option<Sent>,
     ) -> Done<()> {
         let needs = all_needs(batch);
-        self.load(client).await?;
         let state = self.state.as_mut().expect("it was just read");
         let taken = pen::take(client, state, needs.locks_nodes).await;
-        self.has_lost |= matches!(taken, Err(Fault::Lost(_)));
+        if matches!(taken, Err(Fault::Lost(_))) {
+            self.lost = Some(Seen { head: state.head, epoch_floor: state.mirror.epoch_floor() });
+        }
         let (cluster, first) = taken?;
         if let Some(last) = sent.as_ref().filter(|sent| sent.has_lines) {
             let is_written = load::has_entry(client, last.head).await?;

@@ -16,6 +16,7 @@ use super::open::connect_to_read;
 use super::session::Session;
 use super::values::signed;
 use super::verify::verify;
+use crate::change::raised_floor;
 use crate::error::{Result, StoreError};
 
 /// The pages that are copied at once: progress is told between two steps.
@@ -172,7 +173,7 @@ fn begin_anew(path: &Path, now: Timestamp) -> Done<()> {
 impl Session {
     /// Lifts the epoch of every run that is not over to a floor, as the fold of the entry does.
     pub(super) fn raise_epochs(&mut self, now: Timestamp) -> Done<()> {
-        let floor = self.epoch_floor.max(u64::try_from(now.as_millisecond()).unwrap_or(0));
+        let floor = raised_floor(self.epoch_floor, now);
         let sql = "UPDATE runs SET epoch = max(epoch, ?1) WHERE ended_at IS NULL";
         self.connection.execute(sql, params![signed(floor)])?;
         self.epoch_floor = floor;

@@ -115,6 +115,7 @@ impl Session {
         let owned = self.owned(sign.node)?;
         let foreign = self.nodes()?.into_iter().filter(|node| node.id != sign.node);
         Ok(Renewal {
+            at: sign.now,
             lease_until,
             cancelling: owned.iter().filter(|(.., is_cancelling)| *is_cancelling).map(|(id, ..)| *id).collect(),
             owned: owned.iter().map(|(id, epoch, _)| (*id, *epoch)).collect(),

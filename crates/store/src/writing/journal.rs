@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use punctual_core::journal::Body;
 
 use super::Writing;
+use crate::change::raised_floor;
 use crate::compare::checkpoints;
 use crate::error::Result;
 use crate::requests::Head;
@@ -19,10 +20,9 @@ impl Writing<'_> {
         Ok(old.len())
     }
 
-    /// Raises every epoch above all that were ever given. The mirror is of no use any more.
-    pub(crate) fn begin_anew(&mut self, now: Timestamp) -> Result<()> {
-        // An epoch goes up with a claim, a clock with every millisecond: no run was ever claimed so often.
-        let epoch_floor = self.mirror.epoch_floor().max(u64::try_from(now.as_millisecond()).unwrap_or(0));
+    /// Raises every epoch above all that were ever given, also while `floor` was the highest. The mirror is of no use any more.
+    pub(crate) fn begin_anew(&mut self, now: Timestamp, floor: u64) -> Result<()> {
+        let epoch_floor = raised_floor(self.mirror.epoch_floor().max(floor), now);
         self.append(now, Body::Restored { epoch_floor })?;
         self.changes.epoch_floor = Some(epoch_floor);
         Ok(())

@@ -40,6 +40,7 @@ impl Writing<'_> {
         self.changes.nodes.insert(sign.node, Some(node));
         let owned = || self.mirror.owned(sign.node);
         Ok(Renewal {
+            at: self.cluster.now.unwrap_or(sign.now),
             lease_until,
             owned: owned().map(|run| (run.id, run.epoch())).collect(),
             cancelling: owned().filter(|run| run.is_cancelling).map(|run| run.id).collect(),

@@ -97,6 +97,41 @@ fn a_node_goes_on_with_the_older_copy() {
 }
 
 #[test]
+fn a_node_that_failed_to_write_meanwhile_notices_all_the_same() {
+    let mut scene = Scene::new();
+    let lost = scene.bench.claim_one(scene.node);
+    scene.server.stop("fast").unwrap();
+    let failed = block_on(scene.bench.store.settle(scene.bench.now, vec![]));
+    assert!(failed.is_err(), "nobody is there to be written to: {failed:?}");
+    scene.server.put_copy_back().unwrap();
+    scene.server.start_again().unwrap();
+    scene.wait_for_server();
+    assert_eq!(scene.bench.kinds_since(scene.seq), ["restored"]);
+    let again = scene.bench.claim_one(scene.node);
+    assert_eq!(again.id, lost.id);
+    assert_eq!(scene.bench.settle(&lost, Decision::Start), RunWritten::Stale);
+    assert_clean(&*scene.bench.store);
+}
+
+#[test]
+fn of_two_nodes_that_notice_only_the_first_takes_work_away() {
+    let mut scene = Scene::new();
+    let mut other = Bench::new(Box::new(open(&scene.address)));
+    scene.bench.claim_one(scene.node);
+    let unaware = other.renew(scene.node).expect("it lives");
+    assert_eq!(unaware.owned.len(), 2, "it has seen what will be lost");
+    scene.go_back();
+    scene.wait_for_server();
+    let again = scene.bench.claim_one(scene.node);
+    wait_until("the other one has noticed", || other.renew(scene.node).is_ok_and(|renewed| renewed.owned.len() == 2));
+    other.now = scene.bench.now;
+    other.claim_one(scene.node);
+    assert_eq!(scene.bench.kinds_since(scene.seq), ["restored", "runs_claimed", "runs_claimed"]);
+    assert_ne!(scene.bench.settle(&again, Decision::Start), RunWritten::Stale);
+    assert_clean(&*other.store);
+}
+
+#[test]
 fn a_node_notices_another_journal_although_it_is_as_long() {
     let mut scene = Scene::new();
     let lost: Vec<_> = scene.bench.claim(scene.node, 5).iter().map(|run| run.id).collect();

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use punctual_core::NodeId;
 use punctual_core::run::{Outcome, RunState, Tally};
+use punctual_core::schedule::{Cursor, Schedule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -114,4 +115,18 @@ pub(crate) fn to_word(value: &impl Serialize) -> String {
 pub(crate) fn from_word<T: DeserializeOwned>(word: &str, what: &str) -> Result<T, Damage> {
     let deserializer = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(word);
     T::deserialize(deserializer).map_err(|error| Damage(format!("{what} cannot be read: {error}")))
+}
+
+/// The definition of a schedule: what its cursor and its count do not touch.
+pub(crate) fn definition(schedule: &Schedule) -> String {
+    let mut schedule = schedule.clone();
+    schedule.cursor = Cursor::starting(Timestamp::UNIX_EPOCH);
+    schedule.runs_started = 0;
+    to_json(&schedule)
+}
+
+/// Whether two schedules are told apart by nothing but cursor and count.
+pub(crate) fn is_same_definition(a: &Schedule, b: &Schedule) -> bool {
+    let moved = Schedule { cursor: b.cursor.clone(), runs_started: b.runs_started, ..a.clone() };
+    moved == *b
 }

@@ -4,7 +4,6 @@ use futures_util::future::{FutureExt, try_join_all};
 use jiff::Timestamp;
 use punctual_core::journal::{ScheduleRecord, checksum};
 use punctual_core::run::{Run, Terms};
-use punctual_core::schedule::{Cursor, Schedule};
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -12,7 +11,7 @@ use uuid::Uuid;
 use super::fault::Done;
 use super::values::At;
 use crate::change::name_of;
-use crate::columns::{StateColumns, signed, to_json};
+use crate::columns::{StateColumns, definition, is_same_definition, signed, to_json};
 use crate::writing::{Changes, Row};
 
 // What every transaction does is a function, whose plan its session keeps (`migrations/0002_steps.sql`).
@@ -304,18 +303,4 @@ fn insert_lines(changes: &Changes, day: i32) -> Statement {
         .maybe_uuids(lines().map(|line| line.run.map(|id| id.0)))
         .texts(lines().map(|line| line.body.clone()))
         .numbers(lines().map(|line| signed(line.checksum)))
-}
-
-/// The definition of a schedule: what its cursor and its count do not touch.
-fn definition(schedule: &Schedule) -> String {
-    let mut schedule = schedule.clone();
-    schedule.cursor = Cursor::starting(Timestamp::UNIX_EPOCH);
-    schedule.runs_started = 0;
-    to_json(&schedule)
-}
-
-/// Whether two schedules are told apart by nothing but cursor and count.
-fn is_same_definition(a: &Schedule, b: &Schedule) -> bool {
-    let moved = Schedule { cursor: b.cursor.clone(), runs_started: b.runs_started, ..a.clone() };
-    moved == *b
 }

@@ -13,7 +13,7 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::fault::{Done, Fault};
-use super::values::{At, Id, count, from_json, from_word, to_json};
+use super::values::{At, Id, count, from_json, from_word};
 pub(super) use crate::columns::StateColumns;
 
 /// A run, as its row has it. The terms are another table's.
@@ -200,20 +200,6 @@ impl ScheduleRow {
         let (plan_at, zone_data) = (self.plan_at, self.zone_data);
         Ok(ScheduleRecord { schedule: Arc::new(schedule), plan_at, zone_data, outage })
     }
-}
-
-/// The definition of a schedule: what its cursor and its count do not touch.
-pub(super) fn definition(schedule: &Schedule) -> String {
-    let mut schedule = schedule.clone();
-    schedule.cursor = Cursor::starting(Timestamp::UNIX_EPOCH);
-    schedule.runs_started = 0;
-    to_json(&schedule)
-}
-
-/// Whether two schedules are told apart by nothing but cursor and count.
-pub(super) fn is_same_definition(a: &Schedule, b: &Schedule) -> bool {
-    let moved = Schedule { cursor: b.cursor.clone(), runs_started: b.runs_started, ..a.clone() };
-    moved == *b
 }
 
 /// One schedule.

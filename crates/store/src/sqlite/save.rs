@@ -12,10 +12,11 @@ use rusqlite::{OptionalExtension, params};
 
 use super::fault::Done;
 use super::gates::Shared;
-use super::rows::{self, StateColumns};
+use super::rows::StateColumns;
 use super::session::Session;
 use super::values::{At, Id, signed, to_json, to_word};
 use crate::change::Draft;
+use crate::columns;
 
 impl Session {
     /// Writes a draft back: `before` is what it was when it was read.
@@ -60,7 +61,7 @@ impl Session {
             schedule.name,
             schedule.project,
             schedule.zone,
-            rows::definition(schedule),
+            columns::definition(schedule),
             At(schedule.cursor.at),
             to_json(&schedule.cursor.reached),
             signed(schedule.runs_started),
@@ -76,11 +77,11 @@ impl Session {
     fn update_schedule(&self, old: &ScheduleRecord, record: &ScheduleRecord) -> Done<()> {
         let schedule = &record.schedule;
         let outage = record.outage;
-        if !rows::is_same_definition(&old.schedule, schedule) {
+        if !columns::is_same_definition(&old.schedule, schedule) {
             let sql =
                 "UPDATE schedules SET version = ?2, name = ?3, project = ?4, zone = ?5, definition = ?6 WHERE id = ?1";
             let Schedule { version, name, project, zone, .. } = &**schedule;
-            let definition = rows::definition(schedule);
+            let definition = columns::definition(schedule);
             let params = params![Id(schedule.id.0), signed(*version), name, project, zone, definition];
             self.connection.prepare_cached(sql)?.execute(params)?;
         }

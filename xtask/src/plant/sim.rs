@@ -33,7 +33,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a claim whose answer got lost is never given back",
         &["L3"],
-        &[("engine/src/keeper.rs", "owned.difference(&held).copied().collect()", "vec![]")],
+        &[("engine/src/keeper.rs", "self.hand_back(forgotten, now)", "self.hand_back(vec![], now)")],
     ),
     (
         "a dead node keeps what it had not begun",

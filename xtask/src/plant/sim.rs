@@ -134,6 +134,21 @@ pub(super) const BUGS: &[Bug] = &[
         &[("engine/src/keeper.rs", "if renewal.at.duration_since(now) <= BURY_AFTER {", "if true {")],
     ),
     (
+        "an older copy of the store goes unnoticed",
+        &["I2"],
+        &[("sim/src/standby.rs", "if has_lost && epoch_floor", "if sight.seq == 0 && has_lost && epoch_floor")],
+    ),
+    (
+        "after commits were lost the epochs stay",
+        &["I1"],
+        &[("core/src/journal/world.rs", "|run| run.state.raise_epoch(*epoch_floor)", "|_| ()")],
+    ),
+    (
+        "work goes on that is not the node's own any more",
+        &["I4"],
+        &[("engine/src/keeper.rs", "in held.difference(&owned) {", "in held.difference(&owned).take(0) {")],
+    ),
+    (
         "limits are off by one",
         &["I5"],
         &[("core/src/plan/lane.rs", "held.agent < agent_max", "held.agent <= agent_max")],

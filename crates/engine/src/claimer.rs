@@ -79,7 +79,7 @@ impl Claimer {
             agents: Arc::clone(&self.settings.agents),
             limits: Arc::clone(&self.settings.limits),
         };
-        let Claimed { runs, swept, has_replaced, awaits_planning, next_at } = self.store.claim(&request).await?;
+        let Claimed { at, runs, swept, has_replaced, awaits_planning, next_at } = self.store.claim(&request).await?;
         if 0 < swept {
             info!("{swept} runs were answered without a place: their time was over, or they found another at work");
         }
@@ -87,6 +87,8 @@ impl Claimer {
         // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
         let soon = later(now, jiff::SignedDuration::from_millis(1));
         let poll_at = later(now, self.settings.poll.duration());
+        // A clock that is ahead of the store's shows every instant too soon.
+        let next_at = next_at.map(|next_at| later(next_at, now.duration_since(at)));
         let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
         if runs.is_empty() {
             return Ok(Round { started: vec![], may_have_more, has_replaced, awaits_planning, wake_at });

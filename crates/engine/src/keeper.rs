@@ -104,7 +104,13 @@ impl Keeper {
         for called_off in owned.iter().filter(|(id, _)| renewal.cancelling.contains(id)) {
             self.holdings.stop(*called_off, StopLevel::Ask, WhyStopped::Cancelled);
         }
-        self.hand_back(owned.difference(&held).copied().collect(), now).await?;
+        // A run whose older attempt still dies here is nobody else's to begin: it is handed back when that is over.
+        let is_dying = |(run, _): &Attempt| held.range((*run, 0)..=(*run, u64::MAX)).next().is_some();
+        let (dying, forgotten): (Vec<Attempt>, Vec<Attempt>) = owned.difference(&held).partition(|it| is_dying(it));
+        if !dying.is_empty() {
+            self.renew_at = Some(later(now, RETRY_AFTER));
+        }
+        self.hand_back(forgotten, now).await?;
         // Nobody dies by this node's clock alone: it may be ahead.
         let sure = now.min(renewal.at);
         let found_work = self.bury(&renewal.others, sure, boot).await?;

@@ -43,7 +43,7 @@ pub struct Planner {
     ids: Arc<dyn Ids>,
     settings: Arc<Settings>,
     node: NodeId,
-    timetables: BTreeMap<ScheduleId, (u64, Arc<Timetable>)>,
+    timetables: BTreeMap<ScheduleId, (Arc<Schedule>, Arc<Timetable>)>,
     recovering: Recovering,
     reconciled_at: Option<Timestamp>,
     reconciled_to: Option<ScheduleId>,
@@ -245,9 +245,10 @@ impl Planner {
         later(now, self.poll())
     }
 
-    fn timetable(&mut self, schedule: &Schedule) -> Result<Arc<Timetable>, CompileError> {
-        if let Some((version, timetable)) = self.timetables.get(&schedule.id)
-            && *version == schedule.version
+    fn timetable(&mut self, schedule: &Arc<Schedule>) -> Result<Arc<Timetable>, CompileError> {
+        // A version says nothing: if commits were lost, another one may have come in its place.
+        if let Some((known, timetable)) = self.timetables.get(&schedule.id)
+            && known.has_timetable_of(schedule)
         {
             return Ok(Arc::clone(timetable));
         }
@@ -255,7 +256,7 @@ impl Planner {
         if TIMETABLES_MAX <= self.timetables.len() {
             self.timetables.pop_first();
         }
-        self.timetables.insert(schedule.id, (schedule.version, Arc::clone(&timetable)));
+        self.timetables.insert(schedule.id, (Arc::clone(schedule), Arc::clone(&timetable)));
         Ok(timetable)
     }
 

@@ -12,9 +12,9 @@ use punctual_sim::{Fault, Report, simulate};
 const TOLD_MAX: usize = 50;
 
 const HELP: &str = "\
-Whole histories of a few days, each made from one number, the seed: nodes die, freeze and lose their line, clocks are set,
-disks fill up, answers get lost, people change their schedules. Every commit is held against what must be true. The same
-seed gives the same history again, to the last line of its trace.
+Whole histories of a few days, each made from one number, the seed: nodes die, freeze and lose their line, clocks are set
+and differ, disks fill up, answers get lost, standbys that missed commits take over, people change their schedules. Every
+commit is held against what must be true. The same seed gives the same history again, to the last line of its trace.
 
 cargo xtask sim [--seeds N] [--from SEED] [--first] [--json]     many histories, on all cores
 cargo xtask sim --seed SEED                                      one history, with its trace

@@ -211,7 +211,7 @@ pub fn awaits_planning(planned_until: Option<Timestamp>, last_outage: Option<Tim
 /// The answer to a claim that comes before planning.
 pub fn planning_first(now: Timestamp) -> Claimed {
     let next_at = now.checked_add(PLANNING_REST).ok();
-    Claimed { awaits_planning: true, next_at, ..Claimed::default() }
+    Claimed { awaits_planning: true, next_at, ..Claimed::nothing(now) }
 }
 
 /// Writes what admission decided about claimed runs.

@@ -126,8 +126,10 @@ impl ClaimRequest {
 }
 
 /// What a claim gives.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
+    /// By which time it was decided: the node's own, or the one that all nodes share where the node's is ahead of it.
+    pub at: Timestamp,
     /// The runs, in the order in which they were taken.
     pub runs: Vec<ClaimedRun>,
     /// How many answers were given to runs whose time was over, or that found another at work; "it may start however late"
@@ -141,6 +143,14 @@ pub struct Claimed {
     /// When the next run becomes ready, finds another at work, or its time is over; `None` when only a change can bring something. That
     /// nobody has an agent any more is no time: who comes for another reason finds it.
     pub next_at: Option<Timestamp>,
+}
+
+impl Claimed {
+    /// Nothing yet, and to be asked again at once.
+    pub fn nothing(at: Timestamp) -> Claimed {
+        let next_at = Some(at);
+        Claimed { at, runs: vec![], swept: 0, has_replaced: false, awaits_planning: false, next_at }
+    }
 }
 
 /// A run that belongs to the node now.

@@ -33,7 +33,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a claim whose answer got lost is never given back",
         &["L3"],
-        &[("engine/src/keeper.rs", "owned.difference(&held).copied().collect()", "vec![]")],
+        &[("engine/src/keeper.rs", "self.hand_back(forgotten, now)", "self.hand_back(vec![], now)")],
     ),
     (
         "a dead node keeps what it had not begun",
@@ -132,6 +132,21 @@ pub(super) const BUGS: &[Bug] = &[
         "a clock behind the store's gives a lease that ends too early",
         &["I3"],
         &[("engine/src/keeper.rs", "if renewal.at.duration_since(now) <= BURY_AFTER {", "if true {")],
+    ),
+    (
+        "an older copy of the store goes unnoticed",
+        &["I2"],
+        &[("sim/src/standby.rs", "if has_lost && epoch_floor", "if sight.seq == 0 && has_lost && epoch_floor")],
+    ),
+    (
+        "after commits were lost the epochs stay",
+        &["I1"],
+        &[("core/src/journal/world.rs", "|run| run.state.raise_epoch(*epoch_floor)", "|_| ()")],
+    ),
+    (
+        "work goes on that is not the node's own any more",
+        &["I4"],
+        &[("engine/src/keeper.rs", "in held.difference(&owned) {", "in held.difference(&owned).take(0) {")],
     ),
     (
         "limits are off by one",

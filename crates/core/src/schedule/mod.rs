@@ -126,6 +126,17 @@ impl Schedule {
         Ok(timetable.with_calendar(calendar, zones)?)
     }
 
+    /// Whether another schedule has the same timetable: everything that [`Schedule::timetable`] compiles is the same.
+    pub fn has_timetable_of(&self, other: &Schedule) -> bool {
+        self.id == other.id
+            && self.trigger == other.trigger
+            && self.zone == other.zone
+            && self.policy.dst == other.policy.dst
+            && self.bounds == other.bounds
+            && self.jitter == other.jitter
+            && self.calendar == other.calendar
+    }
+
     /// The cursor of a schedule with this trigger that is created, edited or resumed at an instant.
     ///
     /// A one-shot may be due at that very instant; what repeats lies behind it.

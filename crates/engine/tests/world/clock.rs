@@ -182,3 +182,12 @@ fn an_update_that_moves_a_slot_into_the_past_runs_it_at_once() {
     let run = &world.runs(id)[0];
     assert_eq!((run.scheduled_at, world.state(run.id).as_str()), (at("08:00"), "succeeded"));
 }
+
+#[test]
+fn a_node_whose_clock_is_ahead_neither_claims_early_nor_asks_again_and_again() {
+    let mut world = World::with_store_at("09:00:00", "08:59:57");
+    world.node("a");
+    let id = world.create(json!({"trigger": {"at": "2026-01-05T09:00:00Z"}}));
+    assert_eq!(world.settle(), at("09:00:03"), "when the store's clock shows nine");
+    assert_eq!(world.story(id), ["09:00 planned"]);
+}

@@ -7,6 +7,7 @@ mod edits;
 mod limits;
 mod midnight;
 mod node;
+mod older_copy;
 mod outage;
 mod overlap;
 mod pauses;

@@ -34,7 +34,7 @@ impl Claims for MemoryStore {
         let mut draft = state.draft(&wants, now);
         let Swept { answers: swept, has_replaced } = change::sweep(&mut draft, &overdue);
         state.save(draft, &wants);
-        let mut claimed = Claimed { swept, has_replaced, next_at: Some(now), ..Claimed::default() };
+        let mut claimed = Claimed { swept, has_replaced, ..Claimed::nothing(now) };
         if overdue.len() == SWEEP_MAX {
             return Ok(claimed);
         }

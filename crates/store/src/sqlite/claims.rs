@@ -51,7 +51,7 @@ impl Session {
             return Ok(change::planning_first(now));
         }
         let overdue = self.overdue(request)?;
-        let mut claimed = Claimed { next_at: Some(now), ..Claimed::default() };
+        let mut claimed = Claimed::nothing(now);
         if !overdue.is_empty() {
             let swept = self.change(&overdue.wants(), now, |draft| change::sweep(draft, &overdue))?;
             (claimed.swept, claimed.has_replaced) = (swept.answers, swept.has_replaced);

@@ -22,7 +22,7 @@ impl Writing<'_> {
         }
         let agents_gone = self.agents_gone(now);
         let overdue = self.mirror.overdue(request, &agents_gone);
-        let mut claimed = Claimed { next_at: Some(now), ..Claimed::default() };
+        let mut claimed = Claimed::nothing(now);
         if !overdue.is_empty() {
             let swept = self.change(&overdue.wants(), now, |draft| change::sweep(draft, &overdue));
             (claimed.swept, claimed.has_replaced) = (swept.answers, swept.has_replaced);

@@ -59,6 +59,8 @@ pub(crate) fn play(store: &dyn Store, step: &Step) -> Answer {
 /// Makes the call of a step. What a caller has to know before is read from `known`.
 pub(crate) async fn call(store: &dyn Store, known: &dyn Store, step: &Step) -> Answer {
     let now = time(step.now);
+    // The clock of a real server shows another time than the game's.
+    let renewed = |renewal| Answer::Renewed(Renewal { at: now, ..renewal });
     match &step.op {
         Op::Plan(writes) => {
             told(store.plan(now, writes.iter().map(|it| write(known, it)).collect()).await, Answer::Writes)
@@ -85,8 +87,8 @@ pub(crate) async fn call(store: &dyn Store, known: &dyn Store, step: &Step) -> A
             };
             told(store.finish(now, finished.iter().map(report).collect()).await, Answer::Runs)
         }
-        Op::Join(alive) => told(store.join(&sign(alive, now)).await, Answer::Renewed),
-        Op::Renew(alive) => told(store.renew(&sign(alive, now)).await, Answer::Renewed),
+        Op::Join(alive) => told(store.join(&sign(alive, now)).await, renewed),
+        Op::Renew(alive) => told(store.renew(&sign(alive, now)).await, renewed),
         Op::Leave { node } => told(store.leave(now, node_id(*node)).await, |()| Answer::Nothing),
         Op::Bury => {
             let nodes = block_on(known.nodes()).unwrap_or_default();

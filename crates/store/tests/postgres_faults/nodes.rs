@@ -103,7 +103,8 @@ impl Handle {
 
     /// What its mirror says, as far as anybody can ask.
     fn says(&self, nodes: &[NodeId]) -> Vec<(Claimed, Renewal)> {
-        nodes.iter().map(|node| (self.claim(*node, 0), self.bench.renew(*node).expect("it lives"))).collect()
+        let renew = |node| Renewal { at: self.bench.now, ..self.bench.renew(node).expect("it lives") };
+        nodes.iter().map(|node| (self.claim(*node, 0), renew(*node))).collect()
     }
 }
 

@@ -48,6 +48,12 @@ impl World {
         World::on(MemoryStore::exclusive(), text)
     }
 
+    /// The same at an instant at which the store's own clock shows another one, and stays there.
+    pub(crate) fn with_store_at(text: &str, store: &str) -> World {
+        let shown = at(store);
+        World::on(MemoryStore::with_clock(move || shown), text)
+    }
+
     fn on(store: MemoryStore, text: &str) -> World {
         let store = Arc::new(store);
         let agents: BTreeSet<String> = ["reporter", "quick", "slow"].map(str::to_owned).into();
@@ -207,6 +213,12 @@ impl World {
         let (now, boot) = (self.now, self.boot);
         let way = move |agent: &str| ways.get(agent).copied().unwrap_or(Way::Succeeds);
         self.node(name).round(now, boot, way)
+    }
+
+    /// An older copy comes in the place of the store, and somebody notices.
+    pub(crate) fn put_back(&mut self, copy: State) {
+        self.store.put_back(copy);
+        self.store.begin_anew(self.now, 0).unwrap();
     }
 
     // What people do.

@@ -258,7 +258,7 @@ impl Bench {
             let write = self.write(&free(0), "allow", 100_000, batch);
             let mut writes = Some(vec![write]);
             timed(0, &mut || self.plan(writes.take().expect("it is written once")));
-            let mut claimed = Claimed::default();
+            let mut claimed = Claimed::nothing(Timestamp::UNIX_EPOCH);
             timed(1, &mut || claimed = self.claim(batch));
             assert_eq!(claimed.runs.len(), batch);
             timed(2, &mut || self.start(&claimed));

@@ -47,6 +47,11 @@ pub(crate) enum Answer {
     Words(Vec<String>),
 }
 
+/// A database has a clock of its own, of which the model knows nothing.
+fn renewed(renewal: Renewal, now: Timestamp) -> Answer {
+    Answer::Renewed(Renewal { at: now, ..renewal })
+}
+
 fn told<T>(result: Result<T, StoreError>, answer: impl FnOnce(T) -> Answer) -> Answer {
     // The words of an error are for people; which one it is, is the answer.
     result.map_or_else(|error| Answer::Failed(format!("{error:?}")), answer)
@@ -85,8 +90,8 @@ pub(crate) async fn call(store: &dyn Store, known: &dyn Store, step: &Step) -> A
             };
             told(store.finish(now, finished.iter().map(report).collect()).await, Answer::Runs)
         }
-        Op::Join(alive) => told(store.join(&sign(alive, now)).await, Answer::Renewed),
-        Op::Renew(alive) => told(store.renew(&sign(alive, now)).await, Answer::Renewed),
+        Op::Join(alive) => told(store.join(&sign(alive, now)).await, |it| renewed(it, now)),
+        Op::Renew(alive) => told(store.renew(&sign(alive, now)).await, |it| renewed(it, now)),
         Op::Leave { node } => told(store.leave(now, node_id(*node)).await, |()| Answer::Nothing),
         Op::Bury => {
             let nodes = block_on(known.nodes()).unwrap_or_default();

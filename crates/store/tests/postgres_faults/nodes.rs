@@ -101,9 +101,10 @@ impl Handle {
         self.bench.ask_for(node, limit, &agents()).expect("the store answers")
     }
 
-    /// What its mirror says, as far as anybody can ask.
+    /// What its mirror says, as far as anybody can ask, and whenever.
     fn says(&self, nodes: &[NodeId]) -> Vec<(Claimed, Renewal)> {
-        nodes.iter().map(|node| (self.claim(*node, 0), self.bench.renew(*node).expect("it lives"))).collect()
+        let renewed = |node| Renewal { at: self.bench.now, ..self.bench.renew(node).expect("it lives") };
+        nodes.iter().map(|node| (self.claim(*node, 0), renewed(*node))).collect()
     }
 }
 

@@ -51,8 +51,8 @@ pub(crate) struct Ledger {
     commits: u64,
     /// What is written while a standby lags.
     stretch: Option<Stretch>,
-    /// Whether something was lost that nobody has answered by raising the epochs.
-    has_lost: bool,
+    /// The highest epoch floor of what was lost, if anything was: epochs above it may have been given.
+    lost_floor: Option<u64>,
 }
 
 /// What a standby knows.
@@ -76,7 +76,7 @@ impl Ledger {
             is_shared: !setup.is_exclusive,
             commits: 0,
             stretch: None,
-            has_lost: false,
+            lost_floor: None,
         }
     }
 
@@ -96,10 +96,10 @@ impl Ledger {
     pub(crate) fn go_back(&mut self, kept: Kept, ends_by: Duration) {
         let lost = self.stretch.take().unwrap_or_default();
         self.nodes.go_back(&kept.nodes, ends_by);
+        self.lost_floor = self.lost_floor.max(Some(self.world.epoch_floor));
         self.effects.forget(&lost, &self.nodes, ends_by);
         self.acks.forget(lost, &kept.world);
         (self.world, self.lives, self.slots) = (kept.world, kept.lives, kept.slots);
-        self.has_lost = true;
     }
 
     /// Takes in what a call has written, if anything.
@@ -128,7 +128,7 @@ impl Ledger {
             format!("entry {} follows entry {}", entry.seq, self.world.seq)
         })?;
         if let Body::Restored { .. } = entry.body {
-            let is_needed = std::mem::take(&mut self.has_lost) || self.effects.knows_above(self.world.epoch_floor);
+            let is_needed = Some(self.world.epoch_floor) <= self.lost_floor;
             ensure("I1", is_needed, || format!("entry {} takes work from all nodes for nothing", entry.seq))?;
         }
         caps::check(entry, &self.world, &self.limits, moment)?;

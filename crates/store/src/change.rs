@@ -471,8 +471,8 @@ pub fn take_away(draft: &mut Draft, node: NodeId, owned: &[RunId], is_lost: bool
     draft.add(Body::NodeLeft { node, is_lost }).expect("a node may leave at any time");
 }
 
-/// The most claims of one run between two restorations: no retry policy allows as many.
-const CLAIMS_MAX: u64 = 1 << 32;
+/// The most claims of one run between two restorations: one each second for twelve days.
+const CLAIMS_MAX: u64 = 1 << 20;
 
 /// A floor above every epoch that was given while `floor` was the highest that anybody knows of.
 ///

@@ -134,7 +134,8 @@ fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[
     // Waiting runs are planned already, so they need no place among the runs that are left.
     let runs_left = planning.schedule.runs_left(planning.waiting);
     let is_missed = |slot: &Slot| {
-        let is_open = slot.skipped.is_none() && slot.due_at <= outage.until;
+        // The slots of a pause are its own to answer.
+        let is_open = planning.schedule.is_active() && slot.skipped.is_none() && slot.due_at <= outage.until;
         is_open && cursor.is_new(slot) && oldest <= slot.scheduled_at && !planning.has_answer(slot)
     };
     let starts_behind = cursor.starts_behind(planning.timetable);

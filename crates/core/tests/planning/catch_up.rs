@@ -164,6 +164,18 @@ fn a_paused_schedule_catches_nothing_up() {
 }
 
 #[test]
+fn a_run_that_waits_is_the_latest_although_its_schedule_was_paused_since() {
+    let pause = json!({"paused": {"kind": "paused", "at": "2026-01-05T02:30:00Z", "source": "ada"}});
+    let fields = json!({
+        "trigger": {"cron": [{"expression": "0 * * * *"}]}, "policy": {"catch_up": {"mode": "latest"}}, "state": pause,
+    });
+    let waiting = waiting(&["2026-01-05T02:00:00Z"]);
+    let cursor = Cursor::starting(at("2026-01-05T02:30:00Z"));
+    let recovery = catch_up(&Subject::new(fields).planning(), &cursor, &outage(), &waiting);
+    assert_eq!((recovery.kept, recovery.skipped), (vec![run_id(1)], vec![]), "admission will say that it is paused");
+}
+
+#[test]
 fn what_was_decided_is_kept_to_whatever_the_policy_says_later() {
     let subject = hourly(json!({"mode": "none"}));
     let [from, until] = ["2026-01-05T04:00:00Z", "2026-01-05T05:00:00Z"].map(at);

@@ -125,11 +125,6 @@ impl Effects {
         self.lost.contains_key(&(group, run, epoch))
     }
 
-    /// Whether a claim was lost whose epoch is above a floor.
-    pub(crate) fn knows_above(&self, floor: u64) -> bool {
-        self.lost.keys().any(|(.., epoch)| floor < *epoch)
-    }
-
     /// How many runs are at work in a process.
     pub(crate) fn live_in(&self, group: Group) -> usize {
         let lost = self.lost.iter().filter(|((its, ..), lost)| *its == group && lost.is_live).count();

@@ -26,6 +26,8 @@ pub(crate) struct Slots {
 #[derive(Debug, Clone)]
 struct Answers {
     version: Version,
+    /// How far it was planned by processes with the zone data of this version.
+    planned_until: Timestamp,
     by_key: BTreeMap<SlotKey, (Timestamp, Answer)>,
     /// Runs whose slots were skipped: the plan that follows takes them back.
     given_up: Vec<RunId>,
@@ -90,7 +92,9 @@ impl Slots {
         self.catch_ups.edited(id);
         let version = || Version::new(schedule, &moment.zones, &self.calendars);
         let Some(answers) = self.schedules.get_mut(&id) else {
-            let answers = Answers { version: version(), by_key: BTreeMap::new(), given_up: vec![], ends_at: None };
+            let planned_until = schedule.cursor.at;
+            let answers =
+                Answers { version: version(), planned_until, by_key: BTreeMap::new(), given_up: vec![], ends_at: None };
             self.schedules.insert(id, answers);
             return Ok(());
         };
@@ -110,10 +114,12 @@ impl Slots {
         if !(goes_on(&old.state) && goes_on(&schedule.state)) {
             answers.is_complete(at, before)?;
         }
-        answers.version = version();
-        // What was skipped ahead is decided anew.
-        let frontier = schedule.cursor.at;
-        answers.by_key.retain(|_, (at, answer)| !matches!(answer, Answer::Skip(_)) || *at <= frontier);
+        // What was skipped ahead is decided anew. Other zone data may have moved it since.
+        let (frontier, old) = (schedule.cursor.at, std::mem::replace(&mut answers.version, version()));
+        let stands_at = |key: &SlotKey, at| old.timetable.slot(key).map_or(at, |slot| slot.scheduled_at);
+        answers
+            .by_key
+            .retain(|key, (at, answer)| !matches!(answer, Answer::Skip(_)) || stands_at(key, *at) <= frontier);
         Ok(())
     }
 
@@ -162,8 +168,8 @@ impl Slots {
         ensure("I10", left.is_none(), || format!("the slot of run {left:?} was skipped, and it stands"))?;
         if plan.zone_data != answers.version.zone_data && plan.zone_data == moment.zones.version() {
             // What lies behind was answered with the old data, what lies ahead is to be with the new. A recovery in between may
-            // have left what the clock had not shown.
-            let known_until = cursor.at.min(at);
+            // have left what the clock had not shown, and has gone by the new.
+            let known_until = cursor.at.min(at).min(answers.planned_until);
             answers.are_answered(known_until, before, |slot| !cursor.is_new(slot))?;
             let mut version = answers.with_zones(moment, &self.calendars);
             (version.from.at, version.from.reached) = (known_until, cursor.reached.clone());
@@ -176,6 +182,9 @@ impl Slots {
             ensure("I15", run.scheduled_at <= plan.cursor.at, || {
                 format!("run {} was planned for {}, and the cursor stays at {}", run.id, run.key, plan.cursor.at)
             })?;
+        }
+        if answers.version.zone_data == moment.zones.version() {
+            answers.planned_until = plan.cursor.at;
         }
         if let Some(ended_at) = answers.ends_at.take() {
             answers.is_complete(ended_at, before)?;

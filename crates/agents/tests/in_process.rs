@@ -25,6 +25,7 @@ fn assignment(timeout: Elapsed) -> Assignment {
         session_id: None,
         prompt: "hello".to_owned(),
         inputs: serde_json::Map::new(),
+        inputs_policy: None,
         manual: true,
     };
     Assignment { context, timeout }

@@ -90,6 +90,18 @@ impl DatabaseArgs {
         }
     }
 
+    /// The file that the token of whoever starts a server is kept in: beside a database that is a file, else in this folder.
+    pub(crate) fn token_file(&self) -> PathBuf {
+        match &self.database {
+            Database::Sqlite(path) => {
+                let mut name = path.clone().into_os_string();
+                name.push(".token");
+                name.into()
+            }
+            Database::Postgres(_) => PathBuf::from("punctual.token"),
+        }
+    }
+
     /// Opens it to serve it.
     pub(crate) fn serve(&self) -> anyhow::Result<Arc<dyn Store>> {
         let opening = || format!("opening {}", self.database);

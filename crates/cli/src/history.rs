@@ -48,7 +48,7 @@ pub(crate) fn run(args: HistoryArgs) -> anyhow::Result<()> {
         let names = Names::read(&*store).await?;
         let schedule = args.schedule.as_deref().map(|text| names.find(text)).transpose()?;
         let run = args.run.map(punctual_core::RunId);
-        let filter = HistoryFilter { schedule, run, before: None, limit: args.limit.min(10_000) };
+        let filter = HistoryFilter { schedule, run, limit: args.limit.min(10_000), ..HistoryFilter::default() };
         let items = store.history(&filter).await.context("reading the history")?;
         anyhow::Ok((names, items))
     })??;

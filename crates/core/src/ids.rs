@@ -21,6 +21,11 @@ pub struct RunId(pub Uuid);
 #[serde(transparent)]
 pub struct NodeId(pub Uuid);
 
+/// A token's id, a UUIDv7. Not the secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TokenId(pub Uuid);
+
 impl fmt::Display for ScheduleId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -34,6 +39,12 @@ impl fmt::Display for RunId {
 }
 
 impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for TokenId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

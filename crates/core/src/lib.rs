@@ -7,6 +7,7 @@
 //! The arrow through the rooms: [`time`] says when, [`schedule`] says what about, [`plan`] says which, [`run`] says
 //! what follows, [`journal`] says what happened.
 
+mod by;
 mod error;
 mod ids;
 pub mod journal;
@@ -15,8 +16,11 @@ pub mod run;
 pub mod schedule;
 mod stable_hash;
 pub mod time;
+mod token;
 mod words;
 
+pub use by::{Actor, By};
 pub use error::ParseError;
-pub use ids::{NodeId, RunId, ScheduleId};
+pub use ids::{NodeId, RunId, ScheduleId, TokenId};
 pub use time::Elapsed;
+pub use token::{Role, Token};

@@ -51,7 +51,8 @@ fn plan(runs: &[u128]) -> PlanEntry {
 
 fn changed(number: u128, epoch: u64, event: RunEvent) -> Body {
     let PlannedRun { id: run, key, scheduled_at, .. } = planned(number);
-    Body::RunChanged(RunChange { run, epoch, schedule: Some(SCHEDULE), key, scheduled_at, event })
+    let (schedule, agent) = (Some(SCHEDULE), "reporter".to_owned());
+    Body::RunChanged(RunChange { run, epoch, schedule, key, agent, project: None, scheduled_at, event, by: None })
 }
 
 /// A world in which bodies happen one after another, at noon.
@@ -63,7 +64,7 @@ struct Story {
 impl Story {
     fn new() -> Story {
         let mut story = Story { world: World::default(), entries: vec![] };
-        story.tell(Body::ScheduleChanged(Box::new(schedule(1))));
+        story.tell(Body::ScheduleChanged { schedule: Box::new(schedule(1)), by: None });
         story.tell(Body::Planned(plan(&[1, 2, 3])));
         story
     }
@@ -112,7 +113,7 @@ fn a_schedule_and_its_runs_are_rebuilt_from_what_happened() {
     assert_eq!(story.state(2).name(), "cancelled");
     // A retry is the same run: it has counted for its schedule once.
     assert_eq!(story.world.schedules[&SCHEDULE].schedule.runs_started, 1);
-    story.tell(Body::ScheduleDeleted { schedule: SCHEDULE });
+    story.tell(Body::ScheduleDeleted { schedule: SCHEDULE, by: None });
     assert!(story.world.schedules.is_empty());
 }
 
@@ -142,7 +143,10 @@ fn what_cannot_have_happened_is_refused_and_changes_nothing() {
     let duplicate = PlannedRun { id: run_id(40), ..planned(2) };
     let twice = vec![planned(5), PlannedRun { id: run_id(50), ..planned(5) }];
     for (body, message) in [
-        (Body::ScheduleDeleted { schedule: other }, "schedule 00000000-0000-0000-0000-000000000063 does not exist"),
+        (
+            Body::ScheduleDeleted { schedule: other, by: None },
+            "schedule 00000000-0000-0000-0000-000000000063 does not exist",
+        ),
         (Body::Planned(PlanEntry { version: 2, ..plan(&[4]) }), "has version 1, not 2"),
         (Body::Planned(plan(&[4, 2])), "run 00000000-0000-0000-0000-000000000002 exists already"),
         (

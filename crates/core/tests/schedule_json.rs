@@ -24,7 +24,8 @@ fn full() -> Value {
         "name": "morning-report",
         "project": "atlas",
         "origin": "file",
-        "work": {"agent": {"agent": "reporter", "prompt": "What changed?", "inputs": {"depth": 2}}},
+        "work": {"agent": {"agent": "reporter", "prompt": "What changed?", "inputs": {"depth": 2},
+            "inputs_policy": {"input_type": "threads_since_last_run", "window_minutes": 30, "thread_filter": "open"}}},
         "trigger": {"cron": [
             {"expression": "0 9 * * MON-FRI", "dialect": "unix"},
             {"expression": "0 0 12 ? * 6L", "dialect": "quartz", "zone": "Asia/Tokyo"},
@@ -43,10 +44,14 @@ fn full() -> Value {
             "timeout": "10m",
             "priority": 8,
             "max_concurrent": 2,
+            "risk_gate": true,
         },
         "state": {"paused": {"kind": "disabled", "at": "2026-01-05T00:00:00Z", "source": "ada", "reason": "holiday"}},
         "cursor": {"at": "2026-01-05T00:00:00Z", "reached": {"Europe/Paris": "2026-01-05T09:00:00"}},
         "runs_started": 12,
+        "read_until": "2026-01-05T08:00:00Z",
+        "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-02T00:00:00Z",
     })
 }
 

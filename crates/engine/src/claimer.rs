@@ -181,7 +181,7 @@ impl Claimer {
             let siblings = self.store.runs(&filter).await?;
             for sibling in siblings.iter().filter(|sibling| sibling.is_replaced_by(&claimed.run)) {
                 info!(run.id = %sibling.id, "run {} is replaced by run {}", sibling.id, claimed.run.id);
-                self.store.cancel(now, sibling.id).await?;
+                self.store.cancel(now, sibling.id, None).await?;
                 has_replaced = true;
             }
         }

@@ -12,7 +12,7 @@ use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
 };
 use punctual_core::time::{SlotKey, Timetable};
-use punctual_core::{RunId, ScheduleId};
+use punctual_core::{By, RunId, ScheduleId};
 use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
 
 use crate::ids::Ids;
@@ -62,26 +62,41 @@ pub struct Editor {
     store: Arc<dyn Store>,
     ids: Arc<dyn Ids>,
     settings: Arc<Settings>,
+    by: Option<By>,
 }
 
 impl Editor {
     /// An editor on a store.
     pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>, settings: Arc<Settings>) -> Editor {
-        Editor { store, ids, settings }
+        Editor { store, ids, settings, by: None }
+    }
+
+    /// The same, on behalf of somebody: the journal names them.
+    pub fn by(&self, by: By) -> Editor {
+        Editor { by: Some(by), ..self.clone() }
     }
 
     /// Creates a schedule with its plan. Id, version and cursor are given here.
     pub async fn create(&self, schedule: Schedule, now: Timestamp) -> Result<Schedule, EditError> {
         let id = ScheduleId(self.ids.next(now));
         let cursor = Schedule::cursor_from(&schedule.trigger, now);
-        let schedule = Schedule { id, version: 1, cursor, runs_started: 0, ..schedule };
+        let schedule = Schedule {
+            id,
+            version: 1,
+            cursor,
+            runs_started: 0,
+            read_until: None,
+            created_at: now,
+            updated_at: now,
+            ..schedule
+        };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
         let answered = Planning::NONE_ANSWERED;
         let planning = Planning { schedule: &schedule, timetable: &timetable, waiting: 0, answered };
         let planned = plan(&planning, &schedule.cursor, now);
         let base = PlanBase::of_new(&schedule, &self.settings);
         let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
-        write.change = ScheduleChange::Put(Box::new(schedule.clone()));
+        (write.change, write.by) = (ScheduleChange::Put(Box::new(schedule.clone())), self.by.clone());
         replan::wake_planner(&mut write, &schedule, now);
         match self.store.plan(now, vec![write]).await?[..] {
             [Written::Done] => Ok(schedule),
@@ -106,6 +121,7 @@ impl Editor {
                 return Err(EditError::OtherVersion { schedule: id, found: before.version, expected });
             }
             let (edited, write) = self.edited(&subject, change(before), now).await?;
+            let write = PlanWrite { by: self.by.clone(), ..write };
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
                 return Ok(edited);
             }
@@ -150,7 +166,8 @@ impl Editor {
             let skips = self.left_skips(&subject, now).await?;
             let withdrawn = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.id).collect();
             let base = PlanBase::new(&subject.task.record, &self.settings).write(skips, |_| {});
-            let write = PlanWrite { change: ScheduleChange::Delete { withdrawn }, plan: None, ..base };
+            let write =
+                PlanWrite { change: ScheduleChange::Delete { withdrawn }, plan: None, by: self.by.clone(), ..base };
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
                 return self.cancel_planned(&subject, now).await;
             }
@@ -160,25 +177,45 @@ impl Editor {
 
     async fn cancel_planned(&self, subject: &PlanSubject, now: Timestamp) -> Result<(), EditError> {
         for run in subject.runs.iter().filter(|run| run.planned_for().is_some() && !is_withdrawn(run)) {
-            self.store.cancel(now, run.id).await?;
+            self.store.cancel(now, run.id, self.by.clone()).await?;
         }
         Ok(())
     }
 
     /// Runs a schedule once, now. It does not move the schedule's own times, and works while it is paused.
     pub async fn trigger(&self, id: ScheduleId, now: Timestamp) -> Result<RunId, EditError> {
+        Ok(self.trigger_with(id, |terms| terms, now).await?.id)
+    }
+
+    /// Runs a schedule once, now, under terms that differ from its own.
+    pub async fn trigger_with(
+        &self,
+        id: ScheduleId,
+        change: impl FnOnce(Terms) -> Terms + Send,
+        now: Timestamp,
+    ) -> Result<Run, EditError> {
         let schedule = self.store.schedule(id).await?.ok_or(EditError::NotFound(id))?;
-        let run = RunId(self.ids.next(now));
+        let terms = change(Terms { priority: Priority::MANUAL, ..Terms::of(&schedule) });
+        self.ask(Some((id, schedule.version)), terms, now).await
+    }
+
+    /// Runs an agent once, now, without a schedule.
+    pub async fn run_agent(&self, terms: Terms, now: Timestamp) -> Result<Run, EditError> {
+        self.ask(None, terms, now).await
+    }
+
+    async fn ask(&self, of: Option<(ScheduleId, u64)>, terms: Terms, now: Timestamp) -> Result<Run, EditError> {
+        let id = RunId(self.ids.next(now));
         let asked = Run {
-            id: run,
-            schedule: Some(id),
-            version: schedule.version,
-            key: SlotKey::manual(run),
+            id,
+            schedule: of.map(|(schedule, _)| schedule),
+            version: of.map_or(0, |(_, version)| version),
+            key: SlotKey::manual(id),
             scheduled_at: now,
             due_at: now,
             expires_at: None,
             follows: None,
-            terms: Arc::new(Terms { priority: Priority::MANUAL, ..Terms::of(&schedule) }),
+            terms: Arc::new(terms),
             state: RunState::planned(now, 0),
             started_at: None,
             ended_at: None,
@@ -187,13 +224,13 @@ impl Editor {
             is_cancelling: false,
             last_end: None,
         };
-        self.store.ask(now, asked).await?;
-        Ok(run)
+        self.store.ask(now, asked.clone(), self.by.clone()).await?;
+        Ok(asked)
     }
 
     /// Calls a run off.
     pub async fn cancel(&self, run: RunId, now: Timestamp) -> Result<Cancellation, EditError> {
-        Ok(self.store.cancel(now, run).await?)
+        Ok(self.store.cancel(now, run, self.by.clone()).await?)
     }
 
     async fn edited(
@@ -206,8 +243,16 @@ impl Editor {
         let version = before.version + 1;
         let goes_on = pause_goes_on(before, &wanted);
         let cursor = if goes_on { before.cursor.clone() } else { cursor_after(before, &wanted, now) };
-        let runs_started = before.runs_started;
-        let edited = Schedule { id: before.id, version, cursor: cursor.clone(), runs_started, ..wanted };
+        let edited = Schedule {
+            id: before.id,
+            version,
+            cursor: cursor.clone(),
+            runs_started: before.runs_started,
+            read_until: before.read_until,
+            created_at: before.created_at,
+            updated_at: now,
+            ..wanted
+        };
         let timetable = edited.timetable(&self.settings.zones, &self.settings.calendars)?;
         let skips = if goes_on { vec![] } else { self.left_skips(subject, now).await? };
         let stored = edited.clone();

@@ -4,6 +4,7 @@
 //! them. The decisions are `punctual-core`'s, correctness under competition is the store's. The simulation drives the same
 //! ticks with a clock of its own.
 
+pub mod checks;
 pub mod claimer;
 pub mod clock;
 pub mod edit;

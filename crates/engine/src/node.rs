@@ -25,7 +25,7 @@ use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
 use crate::planner::{Planner, later};
-use crate::runner::{Assignment, Ending, Finish, RunContext, Runner, StopLevel};
+use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runner, StopLevel};
 use crate::settings::Settings;
 use crate::spawn::Spawn;
 
@@ -497,7 +497,8 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
 
 fn assignment(started: &StartedRun, now: Timestamp) -> Assignment {
     let run = &started.run;
-    let Work::Agent { agent, prompt, inputs } = &run.terms.work;
+    let Work::Agent { agent, prompt, inputs, inputs_policy } = &run.terms.work;
+    let read_until = started.schedule.as_ref().and_then(|schedule| schedule.read_until);
     let context = RunContext {
         run_id: run.id,
         execution_id: run.id,
@@ -514,6 +515,7 @@ fn assignment(started: &StartedRun, now: Timestamp) -> Assignment {
         session_id: None,
         prompt: prompt.clone(),
         inputs: inputs.clone(),
+        inputs_policy: inputs_policy.as_ref().map(|policy| InputsGiven::new(policy, run.scheduled_at, read_until)),
         manual: run.key.is_manual(),
     };
     Assignment { context, timeout: run.terms.timeout }

@@ -71,7 +71,7 @@ impl PlanBase {
     pub(crate) fn write(mut self, skips: Vec<SkipEntry>, change: impl FnOnce(&mut PlanEntry)) -> PlanWrite {
         change(&mut self.entry);
         let (change, let_go) = (ScheduleChange::None, vec![]);
-        PlanWrite { expected: self.expected, change, skips, let_go, plan: Some(self.entry) }
+        PlanWrite { expected: self.expected, change, skips, let_go, plan: Some(self.entry), by: None }
     }
 }
 

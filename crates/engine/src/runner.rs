@@ -6,6 +6,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use punctual_core::run::{FailureCode, Report};
+use punctual_core::schedule::{InputType, InputsPolicy, Window};
 use punctual_core::{Elapsed, RunId, ScheduleId};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -63,8 +64,43 @@ pub struct RunContext {
     pub prompt: String,
     /// What it is given.
     pub inputs: Map<String, Value>,
+    /// What it is to read, with the window of this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs_policy: Option<InputsGiven>,
     /// Whether a person asked for the run.
     pub manual: bool,
+}
+
+/// What an agent is to read: the policy of its schedule, with the window of one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputsGiven {
+    /// Which kind of window.
+    pub input_type: InputType,
+    /// Behind this instant; none is from the beginning.
+    pub since: Option<Timestamp>,
+    /// Up to this instant.
+    pub until: Timestamp,
+    /// How long a window of the latest intake is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_minutes: Option<u32>,
+    /// Which threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_filter: Option<String>,
+}
+
+impl InputsGiven {
+    /// The window of a run for the slot `until`, when successful runs have read up to `read_until`.
+    pub fn new(policy: &InputsPolicy, until: Timestamp, read_until: Option<Timestamp>) -> InputsGiven {
+        let Window { since, until } = policy.window(until, read_until);
+        InputsGiven {
+            input_type: policy.input_type,
+            since,
+            until,
+            window_minutes: policy.window_minutes,
+            thread_filter: policy.thread_filter.clone(),
+        }
+    }
 }
 
 /// How an attempt ended.

@@ -226,7 +226,7 @@ impl Client {
                 is_cancelling: false,
                 last_end: None,
             };
-            if self.process.store.ask(now, asked).await? {
+            if self.process.store.ask(now, asked, None).await? {
                 self.asked(run)?;
             }
         }

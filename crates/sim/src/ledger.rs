@@ -174,7 +174,7 @@ fn touched(entry: &Entry) -> Vec<RunId> {
             let planned = plan.runs.iter().chain(&plan.moved).map(|run| run.id);
             planned.chain(plan.withdrawn.iter().copied()).collect()
         }
-        Body::RunAsked(run) => vec![run.id],
+        Body::RunAsked { run, .. } => vec![run.id],
         _ => events(entry).into_iter().map(|(id, _)| id).collect(),
     }
 }
@@ -186,7 +186,7 @@ impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.0.kind();
         match self.0 {
-            Body::ScheduleChanged(it) => {
+            Body::ScheduleChanged { schedule: it, .. } => {
                 write!(f, "{kind} {} v{} {:?} {}", short(it.id.0), it.version, it.state, it.trigger.describe(&it.zone))
             }
             Body::Planned(plan) => {
@@ -200,7 +200,7 @@ impl fmt::Display for Told<'_> {
                 let SkipEntry { schedule, first, last, count, reason, .. } = skip;
                 write!(f, "{kind} {} {count} for {reason}: {first} to {last}", short(schedule.0))
             }
-            Body::RunAsked(run) => write!(f, "{kind} {} {} due {}", short(run.id.0), run.key, run.due_at),
+            Body::RunAsked { run, .. } => write!(f, "{kind} {} {} due {}", short(run.id.0), run.key, run.due_at),
             Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => {
                 write!(f, "{kind}")?;
                 runs.iter().try_for_each(|run| write!(f, " {}", short(run.0)))

@@ -29,10 +29,10 @@ impl Stretch {
     /// Takes in an entry; `after` is the world behind it.
     pub(crate) fn note(&mut self, entry: &Entry, after: &World) {
         match &entry.body {
-            Body::ScheduleChanged(schedule) => drop(self.versions.insert((schedule.id, schedule.version))),
-            Body::ScheduleDeleted { schedule } => drop(self.deleted.insert(*schedule)),
+            Body::ScheduleChanged { schedule, .. } => drop(self.versions.insert((schedule.id, schedule.version))),
+            Body::ScheduleDeleted { schedule, .. } => drop(self.deleted.insert(*schedule)),
             Body::Planned(plan) => self.runs.extend(plan.runs.iter().map(|run| run.id)),
-            Body::RunAsked(run) => drop(self.runs.insert(run.id)),
+            Body::RunAsked { run, .. } => drop(self.runs.insert(run.id)),
             Body::RunsClaimed { owner, runs } => {
                 let epochs = runs.iter().filter_map(|id| Some((*owner, *id, after.runs.get(id)?.epoch())));
                 self.claims.extend(epochs);

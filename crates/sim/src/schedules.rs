@@ -52,12 +52,20 @@ pub(crate) fn schedule(random: &mut Random, zones: &Zones, now: Timestamp) -> Sc
         state: ScheduleState::Active,
         cursor: Cursor::starting(now),
         runs_started: 0,
+        read_until: None,
+        created_at: now,
+        updated_at: now,
     }
 }
 
 fn work(random: &mut Random) -> Work {
     let agent = random.weighted(&[(30, 0), (30, 1), (30, 2), (8, 3), (2, 4)]);
-    Work::Agent { agent: AGENTS[agent].to_owned(), prompt: String::new(), inputs: Default::default() }
+    Work::Agent {
+        agent: AGENTS[agent].to_owned(),
+        prompt: String::new(),
+        inputs: Default::default(),
+        inputs_policy: None,
+    }
 }
 
 /// When it fires, and whether it does so many times a minute.
@@ -156,6 +164,7 @@ pub(crate) fn policy(random: &mut Random) -> Policy {
             key: random.pick(&["account", "machine"]).to_string(),
             max: NonZeroU32::new(random.between(1, 2) as u32).expect("it is not 0"),
         }),
+        risk_gate: false,
     }
 }
 

@@ -9,11 +9,12 @@ use jiff::civil::Date;
 use punctual_core::journal::Entry;
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
     NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
-    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, Written, ZoneDay,
+    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
+    ZoneDay,
 };
 
 use crate::faults::CallKind::{Read, Upkeep, Write};
@@ -178,16 +179,16 @@ impl Runs for FaultyStore {
         self.call("runs", Read, self.sim.store.runs(filter)).await
     }
 
-    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
-        self.call("ask", Write, self.sim.store.ask(now, run)).await
+    async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
+        self.call("ask", Write, self.sim.store.ask(now, run, by)).await
     }
 
-    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
-        self.call("cancel", Write, self.sim.store.cancel(now, id)).await
+    async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
+        self.call("cancel", Write, self.sim.store.cancel(now, id, by)).await
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
-        self.call("resume", Write, self.sim.store.resume(now, id)).await
+    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
+        self.call("resume", Write, self.sim.store.resume(now, id, by)).await
     }
 }
 
@@ -299,5 +300,32 @@ impl Journal for FaultyStore {
 impl History for FaultyStore {
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
         self.call("history", Read, self.sim.store.history(filter)).await
+    }
+
+    async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
+        self.call("count_history", Read, self.sim.store.count_history(filter)).await
+    }
+
+    async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
+        self.call("totals", Read, self.sim.store.totals(filter)).await
+    }
+}
+
+#[async_trait]
+impl Tokens for FaultyStore {
+    async fn tokens(&self) -> Result<Vec<TokenRecord>> {
+        self.call("tokens", Read, self.sim.store.tokens()).await
+    }
+
+    async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
+        self.call("make_token", Write, self.sim.store.make_token(now, token, by)).await
+    }
+
+    async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool> {
+        self.call("revoke_token", Write, self.sim.store.revoke_token(now, id, by)).await
+    }
+
+    async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
+        self.call("note_used", Write, self.sim.store.note_used(used)).await
     }
 }

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, Body, Entry, JournalError, PlanEntry, RunChange, World};
 use punctual_core::plan::Outage;
-use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason};
+use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::schedule::{MaxDelay, Overlap, Schedule, ScheduleState};
 use punctual_core::time::SlotKey;
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 use crate::requests::{
     AttemptReport, Cancellation, Claimed, Decision, Expected, PlanWrite, RunWritten, ScheduleChange, Settlement,
@@ -65,12 +65,20 @@ pub struct Draft {
     /// What has happened to them, in order.
     pub entries: Vec<Entry>,
     now: Timestamp,
+    /// Who asked for what is being done.
+    by: Option<By>,
 }
 
 impl Draft {
     /// A draft over rows that have been read. `world.seq` is the number of the last entry.
     pub fn new(world: World, now: Timestamp) -> Draft {
-        Draft { world, entries: vec![], now }
+        Draft { world, entries: vec![], now, by: None }
+    }
+
+    /// Notes who asks for what follows.
+    pub fn asked_by(&mut self, by: Option<By>) -> &mut Draft {
+        self.by = by;
+        self
     }
 
     /// Makes something happen.
@@ -82,7 +90,7 @@ impl Draft {
     }
 
     fn run_event(&mut self, run: &Run, event: RunEvent) -> Result<(), JournalError> {
-        self.add(Body::RunChanged(RunChange::of(run, event)))
+        self.add(Body::RunChanged(RunChange { by: self.by.clone(), ..RunChange::of(run, event) }))
     }
 
     fn state(&self, run: RunId) -> RunWritten {
@@ -178,7 +186,7 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
     }
     match write.change {
         ScheduleChange::None => {}
-        ScheduleChange::Put(schedule) => draft.add(Body::ScheduleChanged(schedule))?,
+        ScheduleChange::Put(schedule) => draft.add(Body::ScheduleChanged { schedule, by: write.by })?,
         ScheduleChange::Delete { withdrawn } => {
             let record = draft.world.schedules.get(&id).ok_or(JournalError::UnknownSchedule(id))?;
             let cursor = record.schedule.cursor.clone();
@@ -186,7 +194,7 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
             let (plan_at, outage, runs, moved) = (None, None, vec![], vec![]);
             let plan = PlanEntry { schedule: id, version, cursor, plan_at, zone_data, outage, runs, moved, withdrawn };
             draft.add(Body::Planned(plan))?;
-            draft.add(Body::ScheduleDeleted { schedule: id })?;
+            draft.add(Body::ScheduleDeleted { schedule: id, by: write.by })?;
         }
     }
     for skip in new {
@@ -328,8 +336,18 @@ pub fn ask(draft: &mut Draft, run: Run) -> Result<bool, JournalError> {
     if draft.world.runs.values().any(has_key) {
         return Ok(false);
     }
-    draft.add(Body::RunAsked(Box::new(run)))?;
+    draft.add(Body::RunAsked { run: Box::new(run), by: draft.by.clone() })?;
     Ok(true)
+}
+
+/// Makes a token.
+pub fn make_token(draft: &mut Draft, token: Token) -> Result<(), JournalError> {
+    draft.add(Body::TokenMade { token: Box::new(token), by: draft.by.clone() })
+}
+
+/// Takes a token back. Whether it was there.
+pub fn revoke_token(draft: &mut Draft, token: TokenId) -> bool {
+    draft.add(Body::TokenRevoked { token, by: draft.by.clone() }).is_ok()
 }
 
 /// Lets a run that waits go on.
@@ -408,7 +426,14 @@ pub fn sweep(draft: &mut Draft, overdue: &Overdue) -> Swept {
         let waits = |run: &&Run| matches!(run.state, RunState::Waiting { .. });
         if let Some(run) = draft.world.runs.get(id).filter(waits).cloned() {
             let event = RunEvent::WaitExpired { at: now };
-            end_attempt(draft, &run, event, Report::default()).expect("what is swept here waits");
+            // What was never approved has not been tried.
+            let is_tried = !matches!(run.state, RunState::Waiting { on: WaitFor::Approval, .. });
+            let written = if is_tried {
+                end_attempt(draft, &run, event, Report::default())
+            } else {
+                draft.run_event(&run, event)
+            };
+            written.expect("what is swept here waits");
             swept.answers += 1;
         }
     }

@@ -1,9 +1,8 @@
 //! What the journal folds to, against what the rows say; and checkpoints, which are the one in terms of the other.
 
 use punctual_core::journal::{Body, Checkpoint, Entry, World};
-use punctual_core::run::RunEvent;
 
-use crate::requests::{HistoryFilter, HistoryItem, HistoryWhat};
+use crate::requests::{HistoryItem, HistoryWhat};
 
 /// The most schedules and runs in one part of a checkpoint.
 pub(crate) const PART_MAX: usize = 500;
@@ -19,6 +18,9 @@ pub fn differences(folded: &World, rows: &World) -> Vec<String> {
     }
     if folded.days != rows.days || folded.epoch_floor != rows.epoch_floor {
         found.push("the days that have begun, or the epoch floor, differ".to_owned());
+    }
+    if folded.tokens != rows.tokens {
+        found.push("the tokens differ".to_owned());
     }
     for id in folded.schedules.keys().chain(rows.schedules.keys().filter(|id| !folded.schedules.contains_key(id))) {
         match (folded.schedules.get(id), rows.schedules.get(id)) {
@@ -64,25 +66,22 @@ pub fn checkpoints(world: &World) -> Vec<Checkpoint> {
         let part = index as u32 + 1;
         let days = if part == parts { world.days.clone() } else { Default::default() };
         let epoch_floor = if part == parts { world.epoch_floor } else { 0 };
-        Checkpoint { part, parts, schedules, runs, days, epoch_floor }
+        let tokens = if part == parts { (*world.tokens).clone() } else { Default::default() };
+        Checkpoint { part, parts, schedules, runs, days, epoch_floor, tokens }
     };
     contents.into_iter().enumerate().map(part).collect()
 }
 
 impl HistoryItem {
-    /// What an entry tells of the past, if it is about what the filter asks for.
-    pub fn of(entry: &Entry, filter: &HistoryFilter) -> Option<HistoryItem> {
-        let body = &entry.body;
-        let is_asked_for = filter.schedule.is_none_or(|schedule| body.schedule() == Some(schedule))
-            && filter.run.is_none_or(|run| body.run() == Some(run));
-        let what = match body {
+    /// What an entry tells of the past.
+    pub fn of(entry: &Entry) -> Option<HistoryItem> {
+        entry.body.mark(entry.at)?;
+        let what = match &entry.body {
             Body::AttemptEnded(attempt) => HistoryWhat::Attempt(attempt.clone()),
-            Body::RunChanged(change) if matches!(change.event, RunEvent::Skipped(_) | RunEvent::Cancelled) => {
-                HistoryWhat::RunEnded(change.clone())
-            }
+            Body::RunChanged(change) => HistoryWhat::RunEnded(change.clone()),
             Body::Skipped(skip) => HistoryWhat::Skipped(skip.clone()),
             _ => return None,
         };
-        is_asked_for.then_some(HistoryItem { seq: entry.seq, at: entry.at, what })
+        Some(HistoryItem { seq: entry.seq, at: entry.at, what })
     }
 }

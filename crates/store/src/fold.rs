@@ -39,14 +39,14 @@ impl Fold {
     fn concerned(&self, body: &Body) -> Option<BTreeSet<RunId>> {
         let of = |schedule: &ScheduleId| self.runs_of.get(schedule).cloned().unwrap_or_default();
         Some(match body {
-            Body::ScheduleChanged(schedule) => of(&schedule.id),
+            Body::ScheduleChanged { schedule, .. } => of(&schedule.id),
             Body::Planned(plan) => {
                 let mut runs = of(&plan.schedule);
                 runs.extend(plan.withdrawn.iter().copied());
                 runs.extend(plan.moved.iter().chain(&plan.runs).map(|run| run.id));
                 runs
             }
-            Body::RunAsked(run) => {
+            Body::RunAsked { run, .. } => {
                 let mut runs = run.schedule.as_ref().map(of).unwrap_or_default();
                 runs.insert(run.id);
                 runs
@@ -57,6 +57,8 @@ impl Fold {
             Body::ScheduleDeleted { .. }
             | Body::Skipped(_)
             | Body::DayStarted { .. }
+            | Body::TokenMade { .. }
+            | Body::TokenRevoked { .. }
             | Body::NodeJoined { .. }
             | Body::NodeLeft { .. } => BTreeSet::new(),
             Body::RunsForgotten { .. } | Body::PlannerTaken { .. } | Body::Restored { .. } | Body::Checkpoint(_) => {
@@ -69,6 +71,7 @@ impl Fold {
         let whole = &mut self.world;
         let mut piece = World::beginning_at(1);
         (piece.seq, piece.epoch_floor, piece.days) = (whole.seq, whole.epoch_floor, std::mem::take(&mut whole.days));
+        piece.tokens = std::mem::take(&mut whole.tokens);
         piece.runs = runs.iter().filter_map(|id| whole.runs.remove_entry(id)).collect();
         let mut schedules: BTreeSet<ScheduleId> = piece.runs.values().filter_map(|run| run.schedule).collect();
         schedules.extend(entry.body.schedule());
@@ -80,7 +83,7 @@ impl Fold {
         for run in piece.runs.values() {
             note(&mut self.runs_of, run);
         }
-        (whole.seq, whole.days) = (piece.seq, piece.days);
+        (whole.seq, whole.days, whole.tokens) = (piece.seq, piece.days, piece.tokens);
         whole.runs.extend(piece.runs);
         whole.schedules.extend(piece.schedules);
         applied

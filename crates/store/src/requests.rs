@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::journal::{Attempt, PlanEntry, RunChange, ScheduleRecord, SkipEntry};
+use punctual_core::journal::{Attempt, PlanEntry, RunChange, ScheduleRecord, SkipEntry, Verdict};
 use punctual_core::plan::{Limits, Outage};
 use punctual_core::run::{Outcome, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::zone::floor_microsecond;
-use punctual_core::{Elapsed, NodeId, RunId, ScheduleId};
+use punctual_core::{By, Elapsed, NodeId, RunId, ScheduleId, Token};
 use serde::{Deserialize, Serialize};
 
 /// The finest time that stores tell apart: every time that they are given is a whole number of these.
@@ -59,6 +59,8 @@ pub struct PlanWrite {
     pub let_go: Vec<RunId>,
     /// What the plan is now; none for a schedule that is deleted.
     pub plan: Option<PlanEntry>,
+    /// Who asked for the change of the schedule.
+    pub by: Option<By>,
 }
 
 /// What a planning decision was based on.
@@ -381,17 +383,45 @@ pub struct RunFilter {
     pub limit: usize,
 }
 
-/// Which ended attempts and other answers to list, latest first. The default lists none: say how many.
+/// Which ended attempts and other answers to list, those that began or were scheduled last first, then by number. The default
+/// lists none: say how many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HistoryFilter {
     /// Of this schedule.
     pub schedule: Option<ScheduleId>,
     /// Of this run.
     pub run: Option<RunId>,
-    /// Written before this entry.
-    pub before: Option<u64>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of one of these projects.
+    pub projects: Option<Vec<String>>,
+    /// That ended so.
+    pub verdict: Option<Verdict>,
+    /// That began, or were scheduled, from here on.
+    pub from: Option<Timestamp>,
+    /// That began, or were scheduled, before this.
+    pub until: Option<Timestamp>,
+    /// Behind so many others.
+    pub offset: usize,
     /// At most so many.
     pub limit: usize,
+}
+
+/// What the attempts of an agent that ended in one way come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Totals {
+    /// The agent.
+    pub agent: String,
+    /// How they ended.
+    pub verdict: Verdict,
+    /// How many there were.
+    pub attempts: u64,
+    /// How long their work took together.
+    pub duration_ms: u64,
+    /// How many tokens models read and wrote.
+    pub tokens: u64,
+    /// What that cost, in millionths of a dollar.
+    pub cost_micros: u64,
 }
 
 /// One line of history.
@@ -414,6 +444,15 @@ pub enum HistoryWhat {
     RunEnded(RunChange),
     /// Slots were skipped.
     Skipped(SkipEntry),
+}
+
+/// A token, and when it was last used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// The token.
+    pub token: Token,
+    /// When somebody last came with it, to the minute or so.
+    pub used_at: Option<Timestamp>,
 }
 
 /// The end of the journal.

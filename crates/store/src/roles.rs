@@ -12,13 +12,13 @@ use jiff::civil::Date;
 use punctual_core::journal::Entry;
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 use crate::error::Result;
 use crate::requests::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Head, Hint, HistoryFilter, HistoryItem, NodeLease, NodeRecord,
     PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, SharedTime, Sign,
-    Written, ZoneDay,
+    TokenRecord, Totals, Written, ZoneDay,
 };
 
 /// Reading schedules.
@@ -79,14 +79,14 @@ pub trait Runs: Send + Sync {
     ///
     /// Keys are told apart within a schedule; a run without one is new unless its id is known. It is an error if the
     /// schedule does not exist, or if the id belongs to another key.
-    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool>;
+    async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool>;
 
     /// Calls a run off. One that is at work is asked to stop, and ends when its node reports; whatever has not begun ends
     /// at once. [`crate::StoreError::NotFound`] if it does not exist.
-    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation>;
+    async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation>;
 
     /// Lets a run that waits go on. Stale if it does not wait, or does not exist.
-    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten>;
+    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten>;
 }
 
 /// Handing ready runs to nodes: the one place where nodes compete.
@@ -191,8 +191,30 @@ pub trait Journal: Send + Sync {
 pub trait History: Send + Sync {
     /// Ended attempts and other answers, latest first.
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>>;
+
+    /// How many a filter finds, from the first to the last.
+    async fn count_history(&self, filter: &HistoryFilter) -> Result<u64>;
+
+    /// What the attempts that a filter finds and that had begun come to, by agent and verdict.
+    async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>>;
+}
+
+/// Who may come over the API.
+#[async_trait]
+pub trait Tokens: Send + Sync {
+    /// The tokens, by id.
+    async fn tokens(&self) -> Result<Vec<TokenRecord>>;
+
+    /// Makes a token. Its id must be new.
+    async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()>;
+
+    /// Takes a token back. Whether it was there.
+    async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool>;
+
+    /// Notes when tokens were used. Nothing is decided by it, and the journal knows nothing of it.
+    async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()>;
 }
 
 /// All roles at once: what a node is built with, and what a loop never asks for.
-pub trait Store: Schedules + Plan + Runs + Claims + Nodes + Journal + History {}
-impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History> Store for T {}
+pub trait Store: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens {}
+impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens> Store for T {}

@@ -77,7 +77,7 @@ impl Race {
     }
 
     fn ask(&self, number: u64) {
-        let asked = block_on(self.bench.store.ask(self.bench.now, request(number.into())));
+        let asked = block_on(self.bench.store.ask(self.bench.now, request(number.into()), None));
         assert!(asked.expect("the store answers"));
     }
 

@@ -66,7 +66,7 @@ fn a_full_disk_refuses_writes_and_goes_on_by_itself_when_there_is_space() {
     let path = disk.0.join("punctual.db");
     let store = open(&path);
     for number in 1..=50 {
-        assert!(block_on(store.ask(at("09:00:00"), request(number))).expect("there is space"));
+        assert!(block_on(store.ask(at("09:00:00"), request(number), None)).expect("there is space"));
     }
     for round in 0..3 {
         let ballast = disk.0.join("ballast");
@@ -75,7 +75,7 @@ fn a_full_disk_refuses_writes_and_goes_on_by_itself_when_there_is_space() {
         let mut acknowledged = head.seq;
         let mut refused = 0;
         for number in 0..60 {
-            match block_on(store.ask(at("09:00:00"), request(1_000 * (round + 1) + number))) {
+            match block_on(store.ask(at("09:00:00"), request(1_000 * (round + 1) + number), None)) {
                 // The log may have pages left that it uses again.
                 Ok(is_new) => acknowledged += u64::from(is_new),
                 Err(StoreError::DiskFull) => refused += 1,
@@ -88,7 +88,7 @@ fn a_full_disk_refuses_writes_and_goes_on_by_itself_when_there_is_space() {
         std::fs::remove_file(&ballast).expect("space can be made");
         for number in 0..10 {
             let number = 1_000 * (round + 1) + 500 + number;
-            assert!(block_on(store.ask(at("09:00:00"), request(number))).expect("there is space again"));
+            assert!(block_on(store.ask(at("09:00:00"), request(number), None)).expect("there is space again"));
         }
         assert_clean(&store);
     }
@@ -107,10 +107,10 @@ fn a_second_server_is_refused_and_told_who_has_the_file() {
     assert!(error.to_string().contains(&holder), "{error}");
     // Whoever only reads is welcome, before and after.
     let reader = SqliteStore::open_read_only(&path).expect("reading is allowed");
-    assert!(block_on(first.ask(at("09:00:00"), request(1))).expect("it writes"));
+    assert!(block_on(first.ask(at("09:00:00"), request(1), None)).expect("it writes"));
     assert_eq!(block_on(reader.runs(&RunFilter { limit: 10, ..RunFilter::default() })).expect("it reads").len(), 1);
     assert!(findings(&path).is_empty());
-    assert!(block_on(reader.ask(at("09:00:00"), request(2))).is_err());
+    assert!(block_on(reader.ask(at("09:00:00"), request(2), None)).is_err());
     drop(first);
     drop(open(&path));
 }
@@ -152,7 +152,7 @@ fn many_callers_share_commits_and_one_that_fails_fails_alone() {
                     if is_wrong {
                         run.schedule = Some(punctual_core::ScheduleId(Uuid::nil()));
                     }
-                    let asked = block_on(store.ask(at("09:00:00"), run));
+                    let asked = block_on(store.ask(at("09:00:00"), run, None));
                     assert_eq!(asked.is_err(), is_wrong, "{asked:?}");
                 }
             })
@@ -171,7 +171,7 @@ fn what_a_caller_asked_for_is_done_whole_when_it_has_gone_away() {
     let store = open(&folder.database());
     let mut context = Context::from_waker(Waker::noop());
     for number in 1..=200 {
-        let asked = store.ask(at("09:00:00"), request(number));
+        let asked = store.ask(at("09:00:00"), request(number), None);
         // Polled once, so that it is in the queue; then dropped.
         drop(pin!(asked).as_mut().poll(&mut context));
     }
@@ -188,12 +188,12 @@ fn a_child_whose_disk_fails() {
     let Some(path) = std::env::var_os("PUNCTUAL_TEST_CHILD") else { return };
     let store = SqliteStore::open(path).expect("the database can be opened");
     for number in 1..=200 {
-        match block_on(store.ask(at("09:00:00"), request(number))) {
+        match block_on(store.ask(at("09:00:00"), request(number), None)) {
             Ok(_) => println!("acknowledged {number}"),
             Err(StoreError::Broken { .. }) => {
                 println!("broken {number}");
                 for number in 1_000..1_010 {
-                    let again = block_on(store.ask(at("09:00:00"), request(number)));
+                    let again = block_on(store.ask(at("09:00:00"), request(number), None));
                     assert!(matches!(again, Err(StoreError::Broken { .. })), "{again:?}");
                 }
                 assert!(block_on(store.head()).is_ok(), "reading goes on");

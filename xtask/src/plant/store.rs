@@ -111,9 +111,9 @@ pub(super) const BUGS: &[Bug] = &[
     ),
     (
         "history forgets cancellations",
-        "store/src/compare.rs",
-        "RunEvent::Skipped(_) | RunEvent::Cancelled",
-        "RunEvent::Skipped(_)",
+        "core/src/journal/mark.rs",
+        "RunEvent::Cancelled => Some(Verdict::Cancelled),",
+        "RunEvent::Cancelled => None,",
     ),
     (
         "is_busy sees the later ones of its batch",

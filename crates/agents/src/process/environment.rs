@@ -84,6 +84,7 @@ mod tests {
             session_id: None,
             prompt: String::new(),
             inputs: serde_json::Map::new(),
+            inputs_policy: None,
             manual: false,
         }
     }

@@ -148,6 +148,7 @@ fn assignment(run_id: RunId) -> Assignment {
         session_id: None,
         prompt: "What is new?".to_owned(),
         inputs: serde_json::Map::new(),
+        inputs_policy: None,
         manual: false,
     };
     Assignment { context, timeout: Elapsed::from_seconds(60) }

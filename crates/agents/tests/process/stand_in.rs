@@ -45,6 +45,7 @@ fn assignment() -> Assignment {
         session_id: None,
         prompt: String::new(),
         inputs: serde_json::Map::new(),
+        inputs_policy: None,
         manual: false,
     };
     Assignment { context, timeout: Elapsed::from_seconds(600) }

@@ -85,6 +85,13 @@ pub(crate) enum Risk {
     Exec,
 }
 
+impl Risk {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        self.word()
+    }
+}
+
 impl Agent {
     /// Reads an agent. What is missing or wrong is reported, and something stands in its place.
     pub(super) fn read(value: &Value<'_>, folder: &Path) -> Option<Agent> {

@@ -59,6 +59,13 @@ pub(super) const ENGINE: Keys = Keys {
         key("executor_pool_size", "1 to 10000", "`8`", "how many processes a node runs at once"),
         key("max_running", "1 to 1000000", "none", "how many runs may be at work on all nodes together"),
         key("drain_seconds", "0 to 86400", "`30`", "how long a node that stops waits for its runs to end"),
+        key(
+            "min_interval_seconds",
+            "1 to 86400",
+            "`300`",
+            "the shortest time between runs of a schedule made over the API",
+        ),
+        key("runs_per_day_warning", "1 to 1000000", "`500`", "whoever makes a schedule with more runs a day is warned"),
     ],
 };
 

@@ -76,6 +76,10 @@ pub(crate) struct EngineConfig {
     pub(crate) max_running: Option<NonZeroU32>,
     /// How long a node that stops waits for its runs.
     pub(crate) drain_seconds: u32,
+    /// The shortest time between runs of a schedule that is made over the API.
+    pub(crate) min_interval_seconds: u32,
+    /// Whoever makes a schedule with more runs a day is warned.
+    pub(crate) runs_per_day_warning: u32,
 }
 
 impl Config {
@@ -211,6 +215,8 @@ fn read_engine(top: &Section<'_>, overrides: &Overrides, problems: &Problems<'_>
         executor_pool_size: number("executor_pool_size", 1..=10_000, 8),
         max_running: section.get("max_running").and_then(read_cap),
         drain_seconds: number("drain_seconds", 0..=86_400, 30),
+        min_interval_seconds: number("min_interval_seconds", 1..=86_400, 300),
+        runs_per_day_warning: number("runs_per_day_warning", 1..=1_000_000, 500),
     }
 }
 

@@ -62,6 +62,8 @@ impl Config {
             "executor_pool_size": engine.executor_pool_size,
             "max_running": engine.max_running,
             "drain_seconds": engine.drain_seconds,
+            "min_interval_seconds": engine.min_interval_seconds,
+            "runs_per_day_warning": engine.runs_per_day_warning,
         }))
     }
 }

@@ -67,6 +67,7 @@ impl FileSchedule {
             agent: agent_name.unwrap_or_default().to_owned(),
             prompt: section.get("prompt").and_then(Value::text).unwrap_or_default().to_owned(),
             inputs: section.get("inputs").and_then(read_inputs).unwrap_or_default(),
+            inputs_policy: None,
         };
         let trigger = FileTrigger::read(&section, &zone, known.zones);
         if let Some(trigger) = &trigger {
@@ -92,7 +93,7 @@ impl FileSchedule {
 
     /// Every key of the schedule and its value.
     pub(super) fn settings(&self) -> Map<String, Json> {
-        let Work::Agent { agent, prompt, inputs } = &self.work;
+        let Work::Agent { agent, prompt, inputs, .. } = &self.work;
         let Policy { dst, catch_up, overlap, max_delay, retry, after_loss, timeout, priority, .. } = &self.policy;
         let Policy { max_concurrent, concurrency, .. } = &self.policy;
         let settings = json!({
@@ -218,6 +219,7 @@ fn read_policy(section: &Section<'_>, agent: Option<&Agent>) -> Policy {
             .unwrap_or_default(),
         max_concurrent: section.get("max_concurrent").and_then(read_cap).unwrap_or(agent_cap),
         concurrency: read_concurrency(section),
+        risk_gate: false,
     }
 }
 

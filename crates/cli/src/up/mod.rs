@@ -1,8 +1,10 @@
 //! `punctual up`: the server.
 
 mod build;
+mod first_token;
 mod log;
 mod sync;
+mod web;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,6 +17,8 @@ use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, Nudges, Parts};
 use punctual_engine::spawn::TokioSpawn;
+use punctual_server::App;
+use punctual_server::auth::Doors;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -36,6 +40,9 @@ pub(crate) struct UpArgs {
 
     #[command(flatten)]
     database: DatabaseArgs,
+
+    #[command(flatten)]
+    web: web::WebArgs,
 
     /// What people call this node [default: the name of this machine]
     #[arg(long, value_name = "NAME", default_value_t = machine_name(), hide_default_value = true)]
@@ -63,6 +70,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     log::start(args.log_format)?;
     let (config, zones) = Config::load(args.config.as_deref())?;
     let runners = build::runners(&config)?;
+    let rules = web::house_rules(&config, &zones)?;
     let settings = Arc::new(build::settings(&config, zones, &args.name));
     let store = args.database.serve()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
@@ -76,10 +84,29 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let clock = Arc::new(SteadyClock::new(StoreClock::new(Arc::clone(&store))));
         let editor = Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings));
         let synced = sync::schedules(&*store, &editor, &config, clock.now()).await?;
-        say_hello(&args, &config, &synced)?;
+        let listener = args.web.open().await?;
+        let address = listener.local_addr().context("asking where the API is")?;
+        first_token::provide(&*store, &*ids, &args.database.token_file(), clock.now()).await?;
+        let app = App {
+            store: Arc::clone(&store),
+            editor,
+            clock: clock.clone(),
+            ids: ids.clone(),
+            settings: Arc::clone(&settings),
+            rules,
+            nudges: Arc::clone(&nudges),
+            doors: Arc::new(Doors::new(args.web.allow_host.clone())),
+        };
+        let end_serving = CancellationToken::new();
+        let serving = tokio::spawn(punctual_server::serve(punctual_server::router(app), listener, end_serving.clone()));
+        say_hello(&args, &config, &synced, address)?;
         let parts =
             Parts { store, clock, ids, settings, runners: Arc::new(runners), nudges, spawn: Arc::new(TokioSpawn) };
-        node::run(parts, stop).await?;
+        // The API answers as long as anything is at work.
+        let ran = node::run(parts, stop).await;
+        end_serving.cancel();
+        serving.await.context("serving the API")??;
+        ran?;
         info!("stopped");
         Ok(())
     })
@@ -120,10 +147,16 @@ fn watch_signals(stop: CancellationToken, nudges: Arc<Nudges>) -> anyhow::Result
     Ok(())
 }
 
-fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced) -> anyhow::Result<()> {
+fn say_hello(
+    args: &UpArgs,
+    config: &Config,
+    synced: &sync::Synced,
+    address: std::net::SocketAddr,
+) -> anyhow::Result<()> {
     let mut text = format!(
-        "Punctual {} is up.\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
+        "Punctual {} is up.\n  API        http://{address}\n  token      {}\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
         env!("CARGO_PKG_VERSION"),
+        args.database.token_file().display(),
         args.database.database,
         config.agents.len(),
     );

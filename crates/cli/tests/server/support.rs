@@ -59,6 +59,8 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
         command.args(args).current_dir(&self.folder).env_remove("PUNCTUAL_LOG").stdin(Stdio::null());
+        // Many of them live at once.
+        command.env("PUNCTUAL_LISTEN", "127.0.0.1:0").env_remove("PUNCTUAL_TOKEN");
         match &self.database {
             Some(address) => command.env("PUNCTUAL_DATABASE", address),
             None => command.env_remove("PUNCTUAL_DATABASE"),

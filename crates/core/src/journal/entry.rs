@@ -12,7 +12,7 @@ use crate::run::{Report, Run, RunEvent, SkipReason};
 use crate::schedule::{Cursor, Schedule};
 use crate::stable_hash::StableHash;
 use crate::time::{Slot, SlotKey};
-use crate::{NodeId, RunId, ScheduleId};
+use crate::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,11 +42,20 @@ pub fn checksum(before: u64, seq: u64, at: Timestamp, body: &str) -> u64 {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Body {
     /// A schedule was created, edited, paused, resumed or ended: this is what it is now. Its count of runs goes on.
-    ScheduleChanged(Box<Schedule>),
+    ScheduleChanged {
+        /// What it is.
+        schedule: Box<Schedule>,
+        /// Who asked for it; nobody, if it came to its end by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
     /// A schedule was deleted. Its planned runs were withdrawn before.
     ScheduleDeleted {
         /// Which.
         schedule: ScheduleId,
+        /// Who asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
     },
     /// Slots were answered with runs, or a plan was changed.
     Planned(PlanEntry),
@@ -60,7 +69,13 @@ pub enum Body {
         date: Date,
     },
     /// An event or a person asked for a run.
-    RunAsked(Box<Run>),
+    RunAsked {
+        /// The run.
+        run: Box<Run>,
+        /// Who asked for it; nobody, if it was an event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
     /// A node took runs.
     RunsClaimed {
         /// The node.
@@ -81,6 +96,22 @@ pub enum Body {
     RunsForgotten {
         /// The instant.
         before: Timestamp,
+    },
+    /// A token was made.
+    TokenMade {
+        /// The token.
+        token: Box<Token>,
+        /// Who asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
+    /// A token was taken back: it allows nothing any more.
+    TokenRevoked {
+        /// Which.
+        token: TokenId,
+        /// Who asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
     },
     /// A node came to life.
     NodeJoined {
@@ -119,17 +150,19 @@ impl Body {
     /// The kind of entry, as the journal's index has it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Body::ScheduleChanged(_) => "schedule_changed",
+            Body::ScheduleChanged { .. } => "schedule_changed",
             Body::ScheduleDeleted { .. } => "schedule_deleted",
             Body::Planned(_) => "planned",
             Body::Skipped(_) => "skipped",
             Body::DayStarted { .. } => "day_started",
-            Body::RunAsked(_) => "run_asked",
+            Body::RunAsked { .. } => "run_asked",
             Body::RunsClaimed { .. } => "runs_claimed",
             Body::RunsStarted { .. } => "runs_started",
             Body::RunChanged { .. } => "run_changed",
             Body::AttemptEnded(_) => "attempt_ended",
             Body::RunsForgotten { .. } => "runs_forgotten",
+            Body::TokenMade { .. } => "token_made",
+            Body::TokenRevoked { .. } => "token_revoked",
             Body::NodeJoined { .. } => "node_joined",
             Body::NodeLeft { .. } => "node_left",
             Body::PlannerTaken { .. } => "planner_taken",
@@ -141,13 +174,25 @@ impl Body {
     /// The one schedule that the entry is about.
     pub fn schedule(&self) -> Option<ScheduleId> {
         match self {
-            Body::ScheduleChanged(schedule) => Some(schedule.id),
-            Body::ScheduleDeleted { schedule } => Some(*schedule),
+            Body::ScheduleChanged { schedule, .. } => Some(schedule.id),
+            Body::ScheduleDeleted { schedule, .. } => Some(*schedule),
             Body::Planned(plan) => Some(plan.schedule),
             Body::Skipped(skip) => Some(skip.schedule),
-            Body::RunAsked(run) => run.schedule,
+            Body::RunAsked { run, .. } => run.schedule,
             Body::RunChanged(change) => change.schedule,
             Body::AttemptEnded(attempt) => attempt.schedule,
+            _ => None,
+        }
+    }
+
+    /// Who asked for it.
+    pub fn by(&self) -> Option<&By> {
+        match self {
+            Body::ScheduleChanged { by, .. } | Body::ScheduleDeleted { by, .. } | Body::RunAsked { by, .. } => {
+                by.as_ref()
+            }
+            Body::TokenMade { by, .. } | Body::TokenRevoked { by, .. } => by.as_ref(),
+            Body::RunChanged(change) => change.by.as_ref(),
             _ => None,
         }
     }
@@ -155,7 +200,7 @@ impl Body {
     /// The one run that the entry is about.
     pub fn run(&self) -> Option<RunId> {
         match self {
-            Body::RunAsked(run) => Some(run.id),
+            Body::RunAsked { run, .. } => Some(run.id),
             Body::RunChanged(change) => Some(change.run),
             Body::AttemptEnded(attempt) => Some(attempt.run),
             _ => None,
@@ -228,6 +273,11 @@ pub struct SkipEntry {
     pub schedule: ScheduleId,
     /// Its version in force.
     pub version: u64,
+    /// Its agent.
+    pub agent: String,
+    /// Its project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// The first slot.
     pub first: SlotKey,
     /// When it was scheduled.
@@ -248,6 +298,8 @@ impl SkipEntry {
         SkipEntry {
             schedule: schedule.id,
             version: schedule.version,
+            agent: schedule.work.agent().to_owned(),
+            project: schedule.project.clone(),
             first: range.first.key(),
             first_at: range.first.scheduled_at,
             last: range.last.key(),
@@ -271,10 +323,18 @@ pub struct RunChange {
     pub schedule: Option<ScheduleId>,
     /// What the run answers.
     pub key: SlotKey,
+    /// The agent.
+    pub agent: String,
+    /// The project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// When the slot was scheduled.
     pub scheduled_at: Timestamp,
     /// What happened.
     pub event: RunEvent,
+    /// Who asked for it; nobody, if it happened by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
 }
 
 impl RunChange {
@@ -285,8 +345,11 @@ impl RunChange {
             epoch: run.epoch(),
             schedule: run.schedule,
             key: run.key.clone(),
+            agent: run.terms.work.agent().to_owned(),
+            project: run.terms.project.clone(),
             scheduled_at: run.scheduled_at,
             event,
+            by: None,
         }
     }
 }
@@ -368,4 +431,7 @@ pub struct Checkpoint {
     pub days: BTreeMap<String, Date>,
     /// The epoch floor; in the last part.
     pub epoch_floor: u64,
+    /// The tokens; in the last part.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tokens: BTreeMap<TokenId, Token>,
 }

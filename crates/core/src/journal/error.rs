@@ -2,7 +2,7 @@
 
 use crate::run::IllegalTransition;
 use crate::time::SlotKey;
-use crate::{RunId, ScheduleId};
+use crate::{RunId, ScheduleId, TokenId};
 
 /// An entry that cannot have happened in this world: the journal or the fold is broken, or a change came too late.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,12 @@ pub enum JournalError {
         /// The version that was planned.
         planned: u64,
     },
+    /// A second token with the same id.
+    #[error("token {0} exists already")]
+    DuplicateToken(TokenId),
+    /// A token that does not exist.
+    #[error("token {0} does not exist")]
+    UnknownToken(TokenId),
     /// A run that does not exist.
     #[error("run {0} does not exist")]
     UnknownRun(RunId),

@@ -2,8 +2,10 @@
 
 mod entry;
 mod error;
+mod mark;
 mod world;
 
 pub use entry::{Attempt, Body, Checkpoint, Entry, PlanEntry, PlannedRun, RunChange, SkipEntry, checksum};
 pub use error::JournalError;
+pub use mark::{Mark, Verdict};
 pub use world::{ScheduleRecord, World};

@@ -16,7 +16,7 @@ use crate::plan::Outage;
 use crate::run::{AttemptEnd, Run, RunEvent, RunState, Terms};
 use crate::schedule::{Overlap, Schedule};
 use crate::time::SlotKey;
-use crate::{RunId, ScheduleId};
+use crate::{RunId, ScheduleId, Token, TokenId};
 
 /// Schedules and runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,6 +31,8 @@ pub struct World {
     pub days: BTreeMap<String, Date>,
     /// Every epoch is higher than this.
     pub epoch_floor: u64,
+    /// The tokens.
+    pub tokens: Arc<BTreeMap<TokenId, Token>>,
     /// The part of a checkpoint that must come next, while the beginning of a journal is being rebuilt.
     pub(super) rebuilds: Option<u32>,
 }
@@ -92,20 +94,26 @@ impl World {
             return Err(JournalError::NoBeginning { seq: entry.seq });
         }
         match &entry.body {
-            Body::ScheduleChanged(_)
+            Body::ScheduleChanged { .. }
             | Body::RunsForgotten { .. }
             | Body::NodeJoined { .. }
             | Body::NodeLeft { .. }
             | Body::PlannerTaken { .. }
             | Body::Restored { .. } => Ok(()),
-            Body::ScheduleDeleted { schedule } => self.schedule(*schedule).map(drop),
+            Body::TokenMade { token, .. } if self.tokens.contains_key(&token.id) => {
+                Err(JournalError::DuplicateToken(token.id))
+            }
+            Body::TokenMade { .. } => Ok(()),
+            Body::TokenRevoked { token, .. } if self.tokens.contains_key(token) => Ok(()),
+            Body::TokenRevoked { token, .. } => Err(JournalError::UnknownToken(*token)),
+            Body::ScheduleDeleted { schedule, .. } => self.schedule(*schedule).map(drop),
             Body::Planned(plan) => self.check_plan(plan),
             Body::Skipped(skip) => self.schedule(skip.schedule).map(drop),
             Body::DayStarted { zone, date } => match self.days.get(zone) {
                 Some(begun) if date <= begun => Err(JournalError::DayAgain { zone: zone.clone(), date: *date }),
                 _ => Ok(()),
             },
-            Body::RunAsked(run) => self.check_asked(run),
+            Body::RunAsked { run, .. } => self.check_asked(run),
             Body::RunsClaimed { owner, runs } => {
                 check_once(runs.iter().copied())?;
                 let event = RunEvent::Claimed { owner: *owner, at: entry.at };
@@ -214,6 +222,9 @@ impl World {
         if is_last && (checkpoint.days != self.days || checkpoint.epoch_floor != self.epoch_floor) {
             return differs("the day or the epoch floor".to_owned());
         }
+        if is_last && checkpoint.tokens != *self.tokens {
+            return differs("the tokens".to_owned());
+        }
         Ok(())
     }
 
@@ -221,13 +232,13 @@ impl World {
     fn take(&mut self, entry: &Entry) {
         let at = entry.at;
         match &entry.body {
-            Body::ScheduleChanged(schedule) => self.take_schedule(schedule, at),
-            Body::ScheduleDeleted { schedule } => drop(self.schedules.remove(schedule)),
+            Body::ScheduleChanged { schedule, .. } => self.take_schedule(schedule, at),
+            Body::ScheduleDeleted { schedule, .. } => drop(self.schedules.remove(schedule)),
             Body::Planned(plan) => self.take_plan(plan),
             // The cursor moves with the plan; a node's lease is not the journal's.
             Body::Skipped(_) | Body::NodeJoined { .. } | Body::NodeLeft { .. } => {}
             Body::DayStarted { zone, date } => drop(self.days.insert(zone.clone(), *date)),
-            Body::RunAsked(run) => {
+            Body::RunAsked { run, .. } => {
                 let mut run = (**run).clone();
                 run.state.raise_epoch(self.epoch_floor);
                 self.runs.insert(run.id, run);
@@ -244,6 +255,10 @@ impl World {
                 gone.iter().for_each(|id| drop(self.runs.remove(id)));
             }
             Body::PlannerTaken { outage, .. } => self.take_outage(*outage),
+            Body::TokenMade { token, .. } => {
+                Arc::make_mut(&mut self.tokens).insert(token.id, (**token).clone());
+            }
+            Body::TokenRevoked { token, .. } => drop(Arc::make_mut(&mut self.tokens).remove(token)),
             Body::Restored { epoch_floor } => {
                 self.epoch_floor = *epoch_floor;
                 self.runs.values_mut().for_each(|run| run.state.raise_epoch(*epoch_floor));
@@ -255,7 +270,11 @@ impl World {
     fn take_schedule(&mut self, schedule: &Schedule, at: Timestamp) {
         let mut schedule = schedule.clone();
         let before = self.schedules.get(&schedule.id);
-        schedule.runs_started = before.map_or(schedule.runs_started, |record| record.schedule.runs_started);
+        if let Some(record) = before {
+            // What its runs have done goes on, whatever the edit knew of it.
+            schedule.runs_started = record.schedule.runs_started;
+            schedule.read_until = record.schedule.read_until;
+        }
         let outage = before.and_then(|record| record.outage);
         let id = schedule.id;
         let terms = Arc::new(Terms::of(&schedule));
@@ -326,6 +345,10 @@ impl World {
         if counts {
             Arc::make_mut(&mut record.schedule).runs_started += 1;
         }
+        let reads = run.terms.work.inputs_policy().is_some();
+        if reads && *event == RunEvent::Succeeded && record.schedule.read_until < Some(run.scheduled_at) {
+            Arc::make_mut(&mut record.schedule).read_until = Some(run.scheduled_at);
+        }
         // Time brings nothing more: now that a run is over, the schedule may be too, or have a place for another.
         if run.state.is_final() && record.plan_at.is_none() && record.schedule.is_active() {
             record.plan_at = Some(at);
@@ -356,6 +379,7 @@ impl World {
         if checkpoint.part == checkpoint.parts {
             self.days.clone_from(&checkpoint.days);
             self.epoch_floor = checkpoint.epoch_floor;
+            self.tokens = Arc::new(checkpoint.tokens.clone());
             self.rebuilds = None;
         }
     }

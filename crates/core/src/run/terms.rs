@@ -36,6 +36,9 @@ pub struct Terms {
     /// With which other runs it shares a limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
+    /// Whether a person has to approve it, if its agent may write or execute.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub risk_gate: bool,
 }
 
 impl Terms {
@@ -53,6 +56,7 @@ impl Terms {
             max_delay: policy.max_delay,
             max_concurrent: policy.max_concurrent,
             concurrency: policy.concurrency.clone(),
+            risk_gate: policy.risk_gate,
         }
     }
 }

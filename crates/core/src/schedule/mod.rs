@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cursor;
+mod inputs;
 mod policy;
 mod state;
 mod trigger;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bounds::Bounds;
 pub use cursor::Cursor;
+pub use inputs::{InputType, InputsPolicy, Window};
 pub use policy::{
     CatchUp, CatchUpMode, Concurrency, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy,
 };
@@ -68,6 +70,15 @@ pub struct Schedule {
     /// How many of its runs have started, each counted once.
     #[serde(default)]
     pub runs_started: u64,
+    /// Up to where its successful runs have read, if it says what they read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_until: Option<Timestamp>,
+    /// When it was created.
+    #[serde(default)]
+    pub created_at: Timestamp,
+    /// When somebody last changed it.
+    #[serde(default)]
+    pub updated_at: Timestamp,
 }
 
 /// Where a schedule is kept, if not in the store alone: whoever keeps it may change and delete it.
@@ -92,6 +103,9 @@ pub enum Work {
         /// What it is given.
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         inputs: serde_json::Map<String, serde_json::Value>,
+        /// What it is to read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inputs_policy: Option<InputsPolicy>,
     },
 }
 
@@ -100,6 +114,13 @@ impl Work {
     pub fn agent(&self) -> &str {
         match self {
             Work::Agent { agent, .. } => agent,
+        }
+    }
+
+    /// What the agent is to read.
+    pub fn inputs_policy(&self) -> Option<&InputsPolicy> {
+        match self {
+            Work::Agent { inputs_policy, .. } => inputs_policy.as_ref(),
         }
     }
 }

@@ -33,6 +33,9 @@ pub struct Policy {
     /// With which other runs its own share a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
+    /// Whether a person has to approve each run of an agent that may write or execute.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub risk_gate: bool,
 }
 
 /// A limit that runs share by a key of their own choosing: one account, one repository, one machine.
@@ -58,6 +61,7 @@ impl Default for Policy {
             priority: Priority::default(),
             max_concurrent: NonZeroU32::MIN,
             concurrency: None,
+            risk_gate: false,
         }
     }
 }

@@ -49,7 +49,7 @@ impl Lives {
                     })?;
                 }
             }
-            Body::RunAsked(run) => self.begin(run.id)?,
+            Body::RunAsked { run, .. } => self.begin(run.id)?,
             Body::Restored { epoch_floor } => {
                 ensure("I1", self.epoch_floor < *epoch_floor, || format!("the epochs stay at {epoch_floor}"))?;
                 self.epoch_floor = *epoch_floor;

@@ -51,8 +51,8 @@ impl Slots {
     /// Takes in an entry, before it changes the world.
     pub(crate) fn take(&mut self, entry: &Entry, before: &World, moment: &Moment) -> Check {
         match &entry.body {
-            Body::ScheduleChanged(schedule) => self.change(schedule, entry.at, before, moment),
-            Body::ScheduleDeleted { schedule } => {
+            Body::ScheduleChanged { schedule, .. } => self.change(schedule, entry.at, before, moment),
+            Body::ScheduleDeleted { schedule, .. } => {
                 if let Some(answers) = self.schedules.remove(schedule) {
                     answers.is_complete(entry.at, before)?;
                 }

@@ -84,7 +84,7 @@ pub fn nothing_begins_after_a_pause_even_if_it_was_let_in_before(bench: &mut Ben
     let node = bench.join("a");
     bench.plan(schedule, &["08:00:00", "08:10:00"]);
     let by_hand = bench.manual_run(schedule);
-    assert!(block_on(bench.store.ask(bench.now, by_hand)).unwrap());
+    assert!(block_on(bench.store.ask(bench.now, by_hand, None)).unwrap());
     let claimed = bench.claim(node, ALL);
     assert_eq!(claimed.len(), 3);
     bench.settle(&claimed[0], Decision::Start);

@@ -368,7 +368,7 @@ pub fn plan_entry(schedule: &Schedule) -> PlanEntry {
 
 /// A write of a new schedule, without a plan.
 pub fn change(change: ScheduleChange) -> PlanWrite {
-    PlanWrite { expected: Expected::New, change, skips: vec![], let_go: vec![], plan: None }
+    PlanWrite { expected: Expected::New, change, skips: vec![], let_go: vec![], plan: None, by: None }
 }
 
 /// A write about a schedule as it is, without a plan.

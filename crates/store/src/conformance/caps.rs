@@ -34,7 +34,7 @@ fn check_held(bench: &mut Bench, max: usize, counts: impl Fn(&Run) -> bool) {
         let run = counted[0].clone();
         match round % 4 {
             0 => drop(bench.settle(&run, Decision::Skip(punctual_core::run::SkipReason::Overlap))),
-            1 => drop(block_on(bench.store.cancel(bench.now, run.id)).unwrap()),
+            1 => drop(block_on(bench.store.cancel(bench.now, run.id, None)).unwrap()),
             2 => {
                 bench.settle(&run, Decision::Start);
                 bench.finish(&run, RunEvent::Succeeded);
@@ -138,6 +138,6 @@ pub fn what_waits_holds_no_place(bench: &mut Bench) {
     bench.finish(&first, RunEvent::Waits { on: WaitFor::Callback, wait_until: at("12:00:00") });
     bench.start_one(node);
     // Going on needs a place like everybody else.
-    block_on(bench.store.resume(bench.now, first.id)).unwrap();
+    block_on(bench.store.resume(bench.now, first.id, None)).unwrap();
     assert!(bench.claim(node, ALL).is_empty());
 }

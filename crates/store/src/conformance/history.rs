@@ -1,14 +1,15 @@
 //! Claims about the role [`crate::History`]: what became of runs and slots, for people.
 #![expect(missing_docs, reason = "the names are the claims")]
 
-use punctual_core::journal::SkipEntry;
+use jiff::Timestamp;
+use punctual_core::journal::{Body, SkipEntry, Verdict};
 use punctual_core::run::{FailureCode, Outcome, RunEvent, SkipReason, WaitFor};
-use punctual_core::{RunId, ScheduleId};
+use punctual_core::{Actor, By, RunId, ScheduleId, TokenId};
 use serde_json::json;
 
 use super::bench::{ALL, Bench, at, failed, said, slot_key};
 use super::block_on;
-use crate::{Decision, HistoryFilter, HistoryItem, HistoryWhat, Written};
+use crate::{Decision, HistoryFilter, HistoryItem, HistoryWhat, Totals, Written};
 
 fn history(bench: &Bench, filter: HistoryFilter) -> Vec<HistoryItem> {
     let filter = if filter.limit == 0 { HistoryFilter { limit: ALL, ..filter } } else { filter };
@@ -22,7 +23,18 @@ fn of_run(bench: &Bench, run: RunId) -> Vec<HistoryItem> {
 fn skip(schedule: ScheduleId) -> SkipEntry {
     let (first_at, last_at) = (at("09:10:00"), at("09:50:00"));
     let (first, last) = (slot_key(first_at), slot_key(last_at));
-    SkipEntry { schedule, version: 1, first, first_at, last, last_at, count: 5, reason: SkipReason::CatchUp }
+    SkipEntry {
+        schedule,
+        version: 1,
+        agent: "reporter".to_owned(),
+        project: None,
+        first,
+        first_at,
+        last,
+        last_at,
+        count: 5,
+        reason: SkipReason::CatchUp,
+    }
 }
 
 pub fn an_ended_attempt_is_told_with_what_it_said(bench: &mut Bench) {
@@ -60,7 +72,7 @@ pub fn what_ends_without_an_attempt_is_told_too(bench: &mut Bench) {
     let claimed = bench.claim_one(node);
     bench.settle(&claimed, Decision::Skip(SkipReason::Budget));
     let cancelled = bench.due_run(json!({}));
-    block_on(bench.store.cancel(bench.now, cancelled)).unwrap();
+    block_on(bench.store.cancel(bench.now, cancelled, None)).unwrap();
     for (run, event) in [(skipped, RunEvent::Skipped(SkipReason::Budget)), (cancelled, RunEvent::Cancelled)] {
         let items = of_run(bench, run);
         let [HistoryItem { what: HistoryWhat::RunEnded(change), .. }] = &items[..] else { panic!("{items:?}") };
@@ -147,10 +159,108 @@ pub fn history_is_filtered_and_paged_latest_first(bench: &mut Bench) {
     assert_eq!(all.len(), 6);
     assert!(all.windows(2).all(|pair| pair[1].seq < pair[0].seq), "latest first");
     assert_eq!(history(bench, HistoryFilter { limit: 2, ..filter() }), all[..2]);
-    assert_eq!(history(bench, HistoryFilter { before: Some(all[1].seq), limit: 2, ..filter() }), all[2..4]);
-    assert_eq!(history(bench, HistoryFilter { before: Some(all[5].seq), ..filter() }), []);
+    assert_eq!(history(bench, HistoryFilter { offset: 2, limit: 2, ..filter() }), all[2..4]);
+    assert_eq!(history(bench, HistoryFilter { offset: 6, ..filter() }), []);
     assert_eq!(history(bench, HistoryFilter { schedule: Some(schedules[0]), ..filter() }), all[3..]);
     assert_eq!(history(bench, HistoryFilter { run: Some(runs[1][1]), ..filter() }), all[1..2]);
     let crossed = HistoryFilter { schedule: Some(schedules[0]), run: Some(runs[1][1]), ..filter() };
     assert_eq!(history(bench, crossed), []);
+}
+
+/// Three agents in two projects, with every verdict: what was written, latest first.
+fn varied(bench: &mut Bench) -> Vec<HistoryItem> {
+    let node = bench.join("a");
+    let llm = |tokens: u64, cost: f64| {
+        let llm = json!({"promptTokens": tokens, "completionTokens": 5, "estimatedCostUsd": cost});
+        let llm = llm.as_object().expect("an object").clone();
+        punctual_core::run::Report { llm, ..said("done") }
+    };
+    for (agent, project) in [("reporter", "p"), ("reporter", "q"), ("reader", "p")] {
+        bench.due_run(json!({"agent": agent, "project": project}));
+        let run = bench.start_one(node);
+        bench.pass(2);
+        bench.report(&run, RunEvent::Succeeded, llm(100, 0.25));
+        bench.due_run(json!({"agent": agent, "project": project, "policy": {"retry": {"max_attempts": 1}}}));
+        let run = bench.start_one(node);
+        bench.pass(1);
+        let event = failed(bench.now);
+        bench.report(&run, event, llm(10, 0.1));
+        let cancelled = bench.due_run(json!({"agent": agent, "project": project}));
+        block_on(bench.store.cancel(bench.now, cancelled, None)).unwrap();
+        bench.pass(60);
+    }
+    let all = history(bench, HistoryFilter::default());
+    assert_eq!(all.len(), 9);
+    all
+}
+
+fn mark(item: &HistoryItem) -> (String, Option<String>, Verdict, Timestamp) {
+    let body = match item.what.clone() {
+        HistoryWhat::Attempt(attempt) => Body::AttemptEnded(attempt),
+        HistoryWhat::RunEnded(change) => Body::RunChanged(change),
+        HistoryWhat::Skipped(skip) => Body::Skipped(skip),
+    };
+    let mark = body.mark(item.at).expect("it is history");
+    (mark.agent.to_owned(), mark.project.map(str::to_owned), mark.verdict, mark.shown_at)
+}
+
+pub fn filters_of_the_history_combine(bench: &mut Bench) {
+    let all = varied(bench);
+    let filter = HistoryFilter::default;
+    let project = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>());
+    let from = mark(&all[5]).3;
+    for filter in [
+        HistoryFilter { agent: Some("reporter".to_owned()), ..filter() },
+        HistoryFilter { agent: Some("nobody".to_owned()), ..filter() },
+        HistoryFilter { projects: project(&["p"]), ..filter() },
+        HistoryFilter { projects: project(&["p", "q"]), ..filter() },
+        HistoryFilter { projects: project(&[]), ..filter() },
+        HistoryFilter { verdict: Some(Verdict::Failed), ..filter() },
+        HistoryFilter { verdict: Some(Verdict::Cancelled), agent: Some("reader".to_owned()), ..filter() },
+        HistoryFilter { from: Some(from), ..filter() },
+        HistoryFilter { until: Some(from), ..filter() },
+        HistoryFilter { agent: Some("reporter".to_owned()), projects: project(&["q"]), from: Some(from), ..filter() },
+    ] {
+        let is_found = |item: &&HistoryItem| {
+            let (agent, project, verdict, shown_at) = mark(item);
+            let is_of = |those: &Vec<String>| project.as_ref().is_some_and(|project| those.contains(project));
+            filter.agent.as_ref().is_none_or(|it| *it == agent)
+                && filter.projects.as_ref().is_none_or(is_of)
+                && filter.verdict.is_none_or(|it| it == verdict)
+                && filter.from.is_none_or(|from| from <= shown_at)
+                && filter.until.is_none_or(|until| shown_at < until)
+        };
+        let expected: Vec<HistoryItem> = all.iter().filter(is_found).cloned().collect();
+        assert_eq!(history(bench, filter.clone()), expected, "{filter:?}");
+        assert_eq!(block_on(bench.store.count_history(&filter)).unwrap(), expected.len() as u64, "{filter:?}");
+    }
+}
+
+pub fn attempts_that_began_are_summed_up(bench: &mut Bench) {
+    varied(bench);
+    let filter = HistoryFilter { agent: Some("reporter".to_owned()), ..HistoryFilter::default() };
+    let sum = |verdict, duration_ms, tokens, cost_micros| Totals {
+        agent: "reporter".to_owned(),
+        verdict,
+        attempts: 2,
+        duration_ms,
+        tokens,
+        cost_micros,
+    };
+    let expected = [sum(Verdict::Succeeded, 4_000, 210, 500_000), sum(Verdict::Failed, 2_000, 30, 200_000)];
+    assert_eq!(block_on(bench.store.totals(&filter)).unwrap(), expected);
+    assert_eq!(block_on(bench.store.totals(&HistoryFilter::default())).unwrap().len(), 4);
+}
+
+pub fn who_asked_is_written_with_what_they_asked_for(bench: &mut Bench) {
+    let by = By {
+        actor: Actor::Token { id: TokenId(bench.id()), name: "ada".to_owned() },
+        reason: Some("too loud".to_owned()),
+    };
+    let run = bench.due_run(json!({}));
+    block_on(bench.store.cancel(bench.now, run, Some(by.clone()))).unwrap();
+    let entries = block_on(bench.store.entries(0, ALL)).unwrap();
+    let last = entries.last().expect("it was written");
+    assert_eq!(last.body.by(), Some(&by));
+    assert!(entries.iter().rev().skip(1).all(|entry| entry.body.by().is_none()), "nobody else asked for anything");
 }

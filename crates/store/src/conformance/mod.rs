@@ -26,6 +26,7 @@ pub mod planning;
 pub mod runs;
 pub mod schedules;
 pub mod sweep;
+pub mod tokens;
 
 pub use bench::Bench;
 pub use block_on::block_on;
@@ -215,6 +216,14 @@ macro_rules! __conformance_suite {
                 skipped_slots_are_told,
                 every_end_of_a_run_is_told,
                 history_is_filtered_and_paged_latest_first,
+                filters_of_the_history_combine,
+                attempts_that_began_are_summed_up,
+                who_asked_is_written_with_what_they_asked_for,
+            }
+            tokens {
+                a_token_is_there_until_it_is_taken_back,
+                tokens_outlive_the_journal_that_tells_of_them,
+                when_a_token_was_used_is_noted_and_changes_nothing_else,
             }
         }
     };

@@ -35,7 +35,7 @@ pub fn a_renewal_tells_what_is_the_nodes_own(bench: &mut Bench) {
     bench.settle(&claimed[0], Decision::Start);
     bench.settle(&claimed[2], Decision::Start);
     bench.settle(&claimed[3], Decision::Wait { on: WaitFor::Approval, wait_until: at("11:00:00") });
-    block_on(bench.store.cancel(bench.now, runs[2])).unwrap();
+    block_on(bench.store.cancel(bench.now, runs[2], None)).unwrap();
     let renewed = bench.renew(node).unwrap();
     assert_eq!(renewed.owned, [(runs[0], 1), (runs[1], 1), (runs[2], 1)]);
     assert_eq!(renewed.cancelling, [runs[2]]);

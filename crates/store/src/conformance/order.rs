@@ -50,7 +50,7 @@ pub fn a_queue_waits_for_what_waits(bench: &mut Bench) {
     let first = bench.start_one(node);
     bench.finish(&first, RunEvent::Waits { on: WaitFor::Approval, wait_until: at("11:00:00") });
     assert_eq!(claim(bench), []);
-    block_on(bench.store.cancel(bench.now, runs[0])).unwrap();
+    block_on(bench.store.cancel(bench.now, runs[0], None)).unwrap();
     assert_eq!(claim(bench), [runs[1]]);
 }
 
@@ -75,7 +75,7 @@ pub fn what_is_not_due_yet_does_not_hold_up_a_queue(bench: &mut Bench) {
     assert_eq!(claim(bench), []);
     let mut asked = bench.manual_run(schedule);
     asked.due_at = bench.now;
-    assert!(block_on(bench.store.ask(bench.now, asked.clone())).unwrap());
+    assert!(block_on(bench.store.ask(bench.now, asked.clone(), None)).unwrap());
     assert_eq!(claim(bench), [asked.id]);
     bench.go("10:00:00");
     assert_eq!(claim(bench), []);
@@ -91,7 +91,7 @@ pub fn in_a_queue_the_earliest_goes_first_whatever_the_priority(bench: &mut Benc
     urgent.policy.priority = punctual_core::schedule::Priority::new(10).expect("it is in range");
     let id = RunId(bench.id());
     let asked = asked_run(id, punctual_core::time::SlotKey::manual(id), &urgent, at("08:10:00"));
-    assert!(block_on(bench.store.ask(bench.now, asked)).unwrap());
+    assert!(block_on(bench.store.ask(bench.now, asked, None)).unwrap());
     bench.join("a");
     assert_eq!(claim(bench), [runs[0]]);
     end(bench, runs[0]);
@@ -199,7 +199,7 @@ pub fn a_run_that_goes_on_is_not_skipped_for_another(bench: &mut Bench) {
     let first = bench.claim(node, 1).remove(0);
     bench.settle(&first, Decision::Wait { on: WaitFor::Approval, wait_until: at("11:00:00") });
     // It is planned again when it is let go on, and the other begins before it.
-    assert!(matches!(block_on(bench.store.resume(at("09:30:00"), runs[0])).unwrap(), RunWritten::Done(_)));
+    assert!(matches!(block_on(bench.store.resume(at("09:30:00"), runs[0], None)).unwrap(), RunWritten::Done(_)));
     assert_eq!(claim(bench), [runs[1]]);
     bench.go("09:30:00");
     let claimed = bench.claimed(node, ALL);
@@ -227,7 +227,7 @@ pub fn what_follows_another_waits_until_that_has_started(bench: &mut Bench) {
     bench.settle(&bench.run(runs[0]), Decision::Start);
     assert_eq!(claim(bench), [runs[1]], "it does not wait for the end");
     // What ends without a start is not waited for either.
-    block_on(bench.store.cancel(bench.now, runs[1])).unwrap();
+    block_on(bench.store.cancel(bench.now, runs[1], None)).unwrap();
     assert_eq!(claim(bench), [runs[2]]);
 }
 

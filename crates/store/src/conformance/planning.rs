@@ -150,6 +150,8 @@ pub fn a_plan_is_one_transaction_with_its_entries(bench: &mut Bench) {
     let skip = |version, reason| SkipEntry {
         schedule,
         version,
+        agent: "reporter".to_owned(),
+        project: None,
         first: slot_key(at("11:10:00")),
         first_at: at("11:10:00"),
         last: slot_key(at("11:50:00")),
@@ -201,7 +203,7 @@ pub fn a_withdrawn_slot_may_come_back(bench: &mut Bench) {
 pub fn a_cancelled_slot_stays_answered_until_its_time_is_past(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let run = bench.plan(schedule, &["10:00:00"])[0];
-    block_on(bench.store.cancel(bench.now, run)).unwrap();
+    block_on(bench.store.cancel(bench.now, run, None)).unwrap();
     let (again, _) = bench.plan_write(schedule, &["10:00:00"]);
     let written = bench.changes_nothing("an answered slot", |bench| bench.write(again));
     assert_eq!(written, Written::Conflict);
@@ -220,10 +222,10 @@ pub fn a_cancelled_slot_stays_answered_until_its_schedule_has_passed_it(bench: &
     let schedule = bench.add(json!({}));
     let run = bench.plan(schedule, &["10:00:00"])[0];
     let by_hand = bench.manual_run(schedule);
-    assert!(block_on(bench.store.ask(bench.now, by_hand.clone())).unwrap());
+    assert!(block_on(bench.store.ask(bench.now, by_hand.clone(), None)).unwrap());
     let by_hand = by_hand.id;
     for run in [run, by_hand] {
-        block_on(bench.store.cancel(bench.now, run)).unwrap();
+        block_on(bench.store.cancel(bench.now, run, None)).unwrap();
     }
     let begin_at = |bench: &mut Bench, time: &str| {
         let mut write = bench.write_for(schedule);
@@ -347,7 +349,7 @@ pub fn a_task_counts_what_waits_and_what_lives(bench: &mut Bench) {
     assert_eq!(counts(bench), (4, 5), "what is claimed and not begun waits");
     bench.finish(&running, super::bench::failed(bench.now));
     assert_eq!(counts(bench), (4, 5), "a retry has started once");
-    block_on(bench.store.cancel(bench.now, runs[3])).unwrap();
+    block_on(bench.store.cancel(bench.now, runs[3], None)).unwrap();
     assert_eq!(counts(bench), (3, 4));
 }
 
@@ -357,7 +359,7 @@ pub fn a_subject_has_what_is_planned_and_what_stands_for_slots_ahead(bench: &mut
     let runs = bench.plan(schedule, &["08:00:00", "08:30:00", "12:00:00", "11:00:00"]);
     let finished = bench.start_one(node);
     bench.finish(&finished, punctual_core::run::RunEvent::Succeeded);
-    block_on(bench.store.cancel(bench.now, runs[2])).unwrap();
+    block_on(bench.store.cancel(bench.now, runs[2], None)).unwrap();
     let subject = block_on(bench.store.subject(schedule, bench.now)).unwrap().expect("it exists");
     let ids: Vec<_> = subject.runs.iter().map(|run| run.id).collect();
     assert_eq!(

@@ -15,7 +15,7 @@ pub fn the_same_key_asks_once(bench: &mut Bench) {
     let (one, two) = (bench.add(json!({})), bench.add(json!({})));
     let ids: Vec<RunId> = (0..4).map(|_| RunId(bench.id())).collect();
     let ask = |bench: &Bench, id, key: &SlotKey, schedule| {
-        block_on(bench.store.ask(bench.now, asked_run(id, key.clone(), &bench.schedule(schedule), bench.now)))
+        block_on(bench.store.ask(bench.now, asked_run(id, key.clone(), &bench.schedule(schedule), bench.now), None))
     };
     let key = SlotKey::event("deploy-1");
     assert!(ask(bench, ids[0], &key, one).unwrap());
@@ -36,7 +36,7 @@ pub fn a_request_is_a_run_like_any_other(bench: &mut Bench) {
     (asked.due_at, asked.state) = (at("09:05:00"), RunState::planned(at("09:05:00"), 0));
     let cursor = bench.schedule(schedule).cursor;
     let seq = bench.seq();
-    assert!(block_on(bench.store.ask(bench.now, asked.clone())).unwrap());
+    assert!(block_on(bench.store.ask(bench.now, asked.clone(), None)).unwrap());
     assert_eq!(bench.kinds_since(seq), ["run_asked"]);
     assert_eq!(bench.run(asked.id), asked);
     assert_eq!(bench.schedule(schedule).cursor, cursor, "it does not move the cursor");
@@ -52,7 +52,7 @@ pub fn a_request_needs_no_schedule(bench: &mut Bench) {
         let requests = [bench.manual_run(schedule), bench.manual_run(schedule)];
         for request in &requests {
             let asked = punctual_core::run::Run { schedule: None, ..request.clone() };
-            assert!(block_on(bench.store.ask(bench.now, asked)).unwrap());
+            assert!(block_on(bench.store.ask(bench.now, asked, None)).unwrap());
         }
         let claimed = bench.claimed(node, ALL).runs;
         let ids: Vec<RunId> = claimed.iter().map(|claimed| claimed.run.id).collect();
@@ -83,7 +83,7 @@ pub fn a_run_is_called_off_in_every_state(bench: &mut Bench) {
     let fourth = bench.claim_one(node);
     assert_eq!([first.id, third.id, fourth.id], [succeeded, waiting, claimed]);
 
-    let cancel = |bench: &Bench, run| block_on(bench.store.cancel(bench.now, run)).unwrap();
+    let cancel = |bench: &Bench, run| block_on(bench.store.cancel(bench.now, run, None)).unwrap();
     for (run, answer) in [
         (succeeded, Cancellation::Over(Outcome::Succeeded)),
         (running, Cancellation::Asked),
@@ -103,7 +103,7 @@ pub fn a_run_is_called_off_in_every_state(bench: &mut Bench) {
     assert_eq!(bench.renew(node).unwrap().cancelling, [running]);
     // The node that holds the claimed one learns it when it settles.
     assert_eq!(bench.settle(&fourth, Decision::Start), RunWritten::Stale);
-    let missing = block_on(bench.store.cancel(bench.now, RunId(Uuid::nil())));
+    let missing = block_on(bench.store.cancel(bench.now, RunId(Uuid::nil()), None));
     assert!(matches!(missing, Err(StoreError::NotFound { what: "run", .. })), "{missing:?}");
 }
 
@@ -119,13 +119,13 @@ pub fn whatever_a_called_off_run_reports_but_success_it_is_cancelled(bench: &mut
     ] {
         let id = bench.due_run(json!({}));
         let run = bench.start_one(node);
-        assert_eq!(block_on(bench.store.cancel(bench.now, id)).unwrap(), Cancellation::Asked);
+        assert_eq!(block_on(bench.store.cancel(bench.now, id, None)).unwrap(), Cancellation::Asked);
         assert!(matches!(bench.finish(&run, event), RunWritten::Done(_)));
         assert_eq!(bench.state(id), state, "{event:?}");
     }
     let lost = bench.due_run(json!({}));
     bench.start_one(node);
-    block_on(bench.store.cancel(bench.now, lost)).unwrap();
+    block_on(bench.store.cancel(bench.now, lost, None)).unwrap();
     bench.pass(31);
     bench.bury();
     assert_eq!(bench.state(lost), "cancelled");
@@ -140,9 +140,12 @@ pub fn a_run_that_waits_goes_on_with_the_same_attempt(bench: &mut Bench) {
     assert_eq!((waiting.state.name(), waiting.epoch()), ("waiting", 1));
     assert!(bench.claim(node, ALL).is_empty());
     bench.pass(10);
-    assert!(matches!(block_on(bench.store.resume(bench.now, id)).unwrap(), RunWritten::Done(RunState::Planned { .. })));
+    assert!(matches!(
+        block_on(bench.store.resume(bench.now, id, None)).unwrap(),
+        RunWritten::Done(RunState::Planned { .. })
+    ));
     assert_eq!(bench.run(id).planned_for(), Some(bench.now));
-    let again = bench.changes_nothing("resuming again", |bench| block_on(bench.store.resume(bench.now, id)));
+    let again = bench.changes_nothing("resuming again", |bench| block_on(bench.store.resume(bench.now, id, None)));
     assert_eq!(again.unwrap(), RunWritten::Stale);
     let claimed = bench.claim_one(node);
     let tally = claimed.state.tally();
@@ -152,7 +155,8 @@ pub fn a_run_that_waits_goes_on_with_the_same_attempt(bench: &mut Bench) {
     assert_eq!(bench.run(id).state.tally().attempt, 1, "what the claim had not counted is not given back");
     let claimed = bench.start_one(node);
     assert!(matches!(bench.finish(&claimed, RunEvent::Succeeded), RunWritten::Done(_)));
-    let over = bench.changes_nothing("resuming what is over", |bench| block_on(bench.store.resume(bench.now, id)));
+    let over =
+        bench.changes_nothing("resuming what is over", |bench| block_on(bench.store.resume(bench.now, id, None)));
     assert_eq!(over.unwrap(), RunWritten::Stale);
 }
 
@@ -179,7 +183,7 @@ pub fn runs_are_listed_by_scheduled_time_and_id(bench: &mut Bench) {
     let (one, two) = (bench.add(json!({})), bench.add(json!({})));
     let first = bench.plan(one, &["12:00:00", "10:00:00", "11:00:00"]);
     let second = bench.plan(two, &["10:00:00", "11:00:00"]);
-    block_on(bench.store.cancel(bench.now, first[2])).unwrap();
+    block_on(bench.store.cancel(bench.now, first[2], None)).unwrap();
     let list = |filter: RunFilter| {
         let runs = block_on(bench.store.runs(&filter)).unwrap();
         runs.iter().map(|run| run.id).collect::<Vec<_>>()

@@ -53,7 +53,7 @@ pub fn an_edit_changes_the_terms_of_what_nobody_has_touched_and_nothing_else(ben
     let times = ["08:00:00", "08:01:00", "08:02:00", "08:03:00", "08:04:00", "08:05:00"];
     let runs = bench.plan(schedule, &times);
     let manual = bench.manual_run(schedule);
-    assert!(block_on(bench.store.ask(bench.now, manual.clone())).unwrap());
+    assert!(block_on(bench.store.ask(bench.now, manual.clone(), None)).unwrap());
     let claimed = bench.claim(node, 5);
     assert!(claimed.iter().zip(&runs).all(|(claimed, run)| claimed.id == *run));
     let handed_back = |parks| Decision::HandBack { due_at: bench.now, parks };
@@ -152,7 +152,7 @@ pub fn a_deleted_schedule_takes_no_more_runs(bench: &mut Bench) {
     let manual = bench.manual_run(schedule);
     bench.delete(schedule, &[]);
     assert_eq!(bench.changes_nothing("a plan too late", |bench| bench.write(late)), Written::Conflict);
-    let asked = bench.changes_nothing("a request too late", |bench| block_on(bench.store.ask(bench.now, manual)));
+    let asked = bench.changes_nothing("a request too late", |bench| block_on(bench.store.ask(bench.now, manual, None)));
     assert!(matches!(asked, Err(StoreError::Journal(_))), "{asked:?}");
 }
 
@@ -171,7 +171,7 @@ pub fn a_run_counts_for_its_schedule_once(bench: &mut Bench) {
     let second = bench.start_one(node);
     assert_eq!((second.id, count(bench)), (first.id, 1), "a retry is the same run");
     bench.finish(&second, RunEvent::Waits { on: punctual_core::run::WaitFor::Callback, wait_until: at("11:00:00") });
-    block_on(bench.store.resume(bench.now, first.id)).unwrap();
+    block_on(bench.store.resume(bench.now, first.id, None)).unwrap();
     bench.start_one(node);
     assert_eq!(count(bench), 1, "going on is the same run");
     bench.go("12:00:00");

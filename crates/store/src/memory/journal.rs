@@ -1,14 +1,17 @@
 //! The journal and what is read from it.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::journal::{Body, Entry, World, checksum};
+use punctual_core::journal::{Body, Entry, Mark, Verdict, World, checksum};
 
 use super::MemoryStore;
 use crate::change::Wants;
 use crate::compare::{checkpoints, differences};
 use crate::error::Result;
-use crate::requests::{Head, HistoryFilter, HistoryItem};
+use crate::requests::{Head, HistoryFilter, HistoryItem, Totals};
 use crate::roles::{History, Journal};
 
 #[async_trait]
@@ -73,7 +76,44 @@ fn chain(before: u64, entry: &Entry) -> u64 {
 impl History for MemoryStore {
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
         let state = self.state();
-        let entries = state.entries.iter().rev().filter(|entry| filter.before.is_none_or(|before| entry.seq < before));
-        Ok(entries.filter_map(|entry| HistoryItem::of(entry, filter)).take(filter.limit).collect())
+        let mut found: Vec<(&Entry, Mark<'_>)> = found(&state.entries, filter).collect();
+        found.sort_by_key(|(entry, mark)| Reverse((mark.shown_at, entry.seq)));
+        let page = found.into_iter().skip(filter.offset).take(filter.limit);
+        Ok(page.filter_map(|(entry, _)| HistoryItem::of(entry)).collect())
     }
+
+    async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
+        Ok(found(&self.state().entries, filter).count() as u64)
+    }
+
+    async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
+        let state = self.state();
+        let mut totals: BTreeMap<(&str, Verdict), Totals> = BTreeMap::new();
+        for (_, mark) in found(&state.entries, filter) {
+            let Some(duration_ms) = mark.duration_ms else { continue };
+            let (agent, verdict) = (mark.agent.to_owned(), mark.verdict);
+            let nothing = Totals { agent, verdict, attempts: 0, duration_ms: 0, tokens: 0, cost_micros: 0 };
+            let sum = totals.entry((mark.agent, verdict)).or_insert(nothing);
+            sum.attempts += 1;
+            sum.duration_ms += duration_ms;
+            sum.tokens += mark.tokens.unwrap_or(0);
+            sum.cost_micros += mark.cost_micros.unwrap_or(0);
+        }
+        Ok(totals.into_values().collect())
+    }
+}
+
+/// The entries that a filter asks for.
+fn found<'a>(entries: &'a [Entry], filter: &'a HistoryFilter) -> impl Iterator<Item = (&'a Entry, Mark<'a>)> {
+    let marked = entries.iter().filter_map(|entry| Some((entry, entry.body.mark(entry.at)?)));
+    marked.filter(|(entry, mark)| {
+        let is_of = |project: &str| filter.projects.as_ref().is_none_or(|those| those.iter().any(|it| it == project));
+        filter.schedule.is_none_or(|schedule| entry.body.schedule() == Some(schedule))
+            && filter.run.is_none_or(|run| entry.body.run() == Some(run))
+            && filter.agent.as_ref().is_none_or(|agent| agent == mark.agent)
+            && mark.project.map_or(filter.projects.is_none(), is_of)
+            && filter.verdict.is_none_or(|verdict| verdict == mark.verdict)
+            && filter.from.is_none_or(|from| from <= mark.shown_at)
+            && filter.until.is_none_or(|until| mark.shown_at < until)
+    })
 }

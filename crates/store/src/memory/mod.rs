@@ -7,16 +7,17 @@ mod claims;
 mod journal;
 mod nodes;
 mod plan;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use punctual_core::journal::{Body, Entry, World};
 use punctual_core::plan::Lane;
 use punctual_core::run::Run;
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{NodeId, RunId, ScheduleId, TokenId};
 
 use crate::change::{self, Draft, Wants, name_of};
 use crate::error::Result;
@@ -50,6 +51,8 @@ pub struct State {
     pub agents_seen: BTreeMap<String, Timestamp>,
     /// When a run of the lane was last claimed, for lanes with planned runs.
     pub turns: BTreeMap<Lane, Timestamp>,
+    /// When tokens were last used.
+    pub tokens_used: BTreeMap<TokenId, Timestamp>,
 }
 
 /// Who plans, and until when.
@@ -147,6 +150,7 @@ impl State {
         let mut piece = World::beginning_at(1);
         (piece.seq, piece.epoch_floor) = (world.seq, world.epoch_floor);
         (piece.days, piece.runs, piece.schedules) = (world.days.clone(), runs, schedules);
+        piece.tokens = Arc::clone(&world.tokens);
         Draft::new(piece, now)
     }
 
@@ -165,7 +169,7 @@ impl State {
         }
         self.world.schedules.extend(piece.schedules);
         self.world.runs.extend(piece.runs);
-        self.world.days = piece.days;
+        (self.world.days, self.world.tokens) = (piece.days, piece.tokens);
         self.world.seq = piece.seq;
         self.entries.extend(entries);
         self.tidy_lanes();

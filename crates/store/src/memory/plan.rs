@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use punctual_core::journal::{Body, ScheduleRecord};
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
-use punctual_core::{RunId, ScheduleId};
+use punctual_core::{By, RunId, ScheduleId};
 
 use super::{MemoryStore, State};
 use crate::change::{self, Draft, Wants};
@@ -116,32 +116,32 @@ impl Runs for MemoryStore {
         Ok(runs)
     }
 
-    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
+    async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
         let mut state = self.state();
         let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
         let wants =
             Wants { schedules: run.schedule.into_iter().collect(), runs: [run.id].into(), slots, ..Wants::default() };
         let mut draft = state.draft(&wants, now);
-        let is_new = change::ask(&mut draft, run)?;
+        let is_new = change::ask(draft.asked_by(by), run)?;
         state.note_agents(&draft, now);
         state.save(draft, &wants);
         Ok(is_new)
     }
 
-    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+    async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
         let mut state = self.state();
         let wants = Wants::runs([id]);
         let mut draft = state.draft(&wants, now);
-        let cancelled = change::cancel(&mut draft, id);
+        let cancelled = change::cancel(draft.asked_by(by), id);
         state.save(draft, &wants);
         cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
+    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
         let mut state = self.state();
         let wants = Wants::runs([id]);
         let mut draft = state.draft(&wants, now);
-        let written = change::resume(&mut draft, id);
+        let written = change::resume(draft.asked_by(by), id);
         state.save(draft, &wants);
         Ok(written)
     }

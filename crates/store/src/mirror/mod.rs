@@ -54,7 +54,7 @@ impl Mirror {
     pub(crate) fn new(world: World) -> Mirror {
         let mut mirror = Mirror::default();
         (mirror.world.seq, mirror.world.epoch_floor) = (world.seq, world.epoch_floor);
-        mirror.world.days = world.days;
+        (mirror.world.days, mirror.world.tokens) = (world.days, world.tokens);
         world.schedules.into_values().for_each(|record| mirror.put_schedule(record));
         world.runs.into_values().for_each(|run| mirror.put_run(run));
         mirror
@@ -100,6 +100,7 @@ impl Mirror {
         let mut piece = World::beginning_at(1);
         (piece.seq, piece.epoch_floor) = (self.world.seq, self.world.epoch_floor);
         piece.days.clone_from(&self.world.days);
+        piece.tokens = Arc::clone(&self.world.tokens);
         let mut runs = wants.runs.clone();
         if let Some(siblings) = wants.planned_of.and_then(|schedule| self.order.schedules.get(&schedule)) {
             runs.extend(siblings.planned.iter().map(|(_, id)| *id));
@@ -206,22 +207,23 @@ impl Mirror {
         }
         self.lanes.forget_turns();
         self.world.days.clone_from(&piece.days);
+        self.world.tokens = Arc::clone(&piece.tokens);
         self.world.seq = piece.seq;
     }
 
     /// Takes in an entry that somebody else wrote.
     pub(crate) fn follow(&mut self, entry: &Entry) -> Result<Followed, JournalError> {
         let wants = match &entry.body {
-            Body::ScheduleChanged(schedule) => {
+            Body::ScheduleChanged { schedule, .. } => {
                 Wants { schedules: [schedule.id].into(), planned_of: Some(schedule.id), ..Wants::default() }
             }
-            Body::ScheduleDeleted { schedule } => Wants { schedules: [*schedule].into(), ..Wants::default() },
+            Body::ScheduleDeleted { schedule, .. } => Wants { schedules: [*schedule].into(), ..Wants::default() },
             Body::Planned(plan) => {
                 let runs = plan.withdrawn.iter().copied().chain(plan.moved.iter().map(|run| run.id));
                 Wants { schedules: [plan.schedule].into(), ..Wants::runs(runs) }
             }
             Body::Skipped(skip) => Wants { schedules: [skip.schedule].into(), ..Wants::default() },
-            Body::RunAsked(run) => Wants { schedules: run.schedule.into_iter().collect(), ..Wants::default() },
+            Body::RunAsked { run, .. } => Wants { schedules: run.schedule.into_iter().collect(), ..Wants::default() },
             Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => Wants::runs(runs.iter().copied()),
             Body::RunChanged(change) => Wants::runs([change.run]),
             Body::AttemptEnded(attempt) => Wants::runs([attempt.run]),
@@ -229,6 +231,8 @@ impl Mirror {
                 Wants { schedules: self.schedules().collect(), ..Wants::default() }
             }
             Body::DayStarted { .. }
+            | Body::TokenMade { .. }
+            | Body::TokenRevoked { .. }
             | Body::PlannerTaken { outage: None, .. }
             | Body::NodeJoined { .. }
             | Body::NodeLeft { .. } => Wants::default(),

@@ -112,6 +112,7 @@ impl Importing for Import {
             writing.changes.schedules = rows.schedules.into_iter().map(|(id, record)| (id, Row::new(record))).collect();
             writing.changes.runs = rows.runs.into_iter().map(|(id, run)| (id, Row::new(run))).collect();
             (writing.changes.days, writing.changes.planner) = (rows.days, planner);
+            writing.changes.tokens = rows.tokens.iter().map(|(id, token)| (*id, Some(token.clone()))).collect();
             (writing.changes.epoch_floor, writing.changes.first) = (Some(epoch_floor), Some(first));
             Ok(())
         })?;

@@ -12,12 +12,9 @@ use super::plan::rows_max;
 use super::rows::read_entry;
 use super::verify::verify;
 use crate::error::Result;
-use crate::requests::{Head, HistoryFilter, HistoryItem};
-use crate::roles::{History, Journal};
+use crate::requests::Head;
+use crate::roles::Journal;
 use crate::writing::Needs;
-
-/// How many lines of the journal are read at a time when some of them may not be history.
-const HISTORY_PAGE: usize = 500;
 
 #[async_trait]
 impl Journal for PostgresStore {
@@ -54,40 +51,6 @@ impl Journal for PostgresStore {
     async fn verify(&self) -> Result<Vec<String>> {
         let connections = self.connections.clone();
         self.read_on("verifying the database", async move { connections.in_one_state(verify).await }).await
-    }
-}
-
-#[async_trait]
-impl History for PostgresStore {
-    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
-        let connections = self.connections.clone();
-        let filter = filter.clone();
-        self.read("reading the history", async move {
-            let mut before = filter.before.map_or(i64::MAX, seq_of);
-            let (run, schedule) = (filter.run.map(|id| id.0), filter.schedule.map(|id| id.0));
-            let mut items = vec![];
-            loop {
-                let page = filter.limit.saturating_sub(items.len()).clamp(1, HISTORY_PAGE);
-                let params: [(&(dyn ToSql + Sync), Type); 4] =
-                    [(&before, Type::INT8), (&run, Type::UUID), (&schedule, Type::UUID), (&rows_max(page), Type::INT8)];
-                let sql = match (run, schedule) {
-                    (Some(_), _) => include_str!("sql/history_of_run.sql"),
-                    (None, Some(_)) => include_str!("sql/history_of_schedule.sql"),
-                    (None, None) => include_str!("sql/history.sql"),
-                };
-                let rows = connections.query(sql, &params).await?;
-                for row in &rows {
-                    let entry = read_entry(row)?.into_entry()?;
-                    before = seq_of(entry.seq);
-                    items.extend(HistoryItem::of(&entry, &filter));
-                }
-                items.truncate(filter.limit);
-                if filter.limit <= items.len() || rows.len() < page {
-                    return Ok(items);
-                }
-            }
-        })
-        .await
     }
 }
 

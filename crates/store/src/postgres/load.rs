@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use punctual_core::journal::World;
-use punctual_core::{RunId, ScheduleId};
+use punctual_core::{RunId, ScheduleId, Token};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::fault::{Done, Fault};
 use super::rows::{self, RUN_COLUMNS, SCHEDULE_COLUMNS, read_runs};
 use super::values::At;
-use crate::columns::{count, signed};
+use crate::columns::{count, from_json, signed};
 use crate::mirror::Mirror;
 use crate::requests::Head;
 use crate::writing::{Found, Needs};
@@ -31,16 +31,17 @@ const PEN: &str = "SELECT epoch_floor, first_seq, checksum_before FROM pen";
 pub(super) async fn load(client: &Client) -> Done<Loaded> {
     let runs = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id WHERE ended_at IS NULL");
     let schedules = format!("SELECT {SCHEDULE_COLUMNS} FROM schedules");
-    let (_, pen, last, days, schedules, runs, _) = tokio::try_join!(biased;
+    let (_, pen, last, days, tokens, schedules, runs, _) = tokio::try_join!(biased;
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
         client.query_typed_one(PEN, &[]),
         client.query_typed_opt(LAST, &[]),
         client.query_typed("SELECT zone, date FROM days", &[]),
+        client.query_typed("SELECT body::text FROM tokens", &[]),
         client.query_typed(&schedules, &[]),
         client.query_typed(&runs, &[]),
         client.batch_execute("COMMIT"),
     )?;
-    let world = world(&pen, last.as_ref(), &days, &schedules, &runs)?;
+    let world = world(&pen, last.as_ref(), &days, &tokens, &schedules, &runs)?;
     let day = last.as_ref().map(|last| last.get(2));
     let first_seq = count(pen.get(1));
     Ok(Loaded { mirror: Mirror::new(world), head: head(&pen, last.as_ref()), day, first_seq })
@@ -50,23 +51,28 @@ pub(super) async fn load(client: &Client) -> Done<Loaded> {
 pub(super) async fn everything(client: &Client) -> Done<World> {
     let runs = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id");
     let schedules = format!("SELECT {SCHEDULE_COLUMNS} FROM schedules");
-    let (pen, last, days, schedules, runs) = tokio::try_join!(biased;
+    let (pen, last, days, tokens, schedules, runs) = tokio::try_join!(biased;
         client.query_typed_one(PEN, &[]),
         client.query_typed_opt(LAST, &[]),
         client.query_typed("SELECT zone, date FROM days", &[]),
+        client.query_typed("SELECT body::text FROM tokens", &[]),
         client.query_typed(&schedules, &[]),
         client.query_typed(&runs, &[]),
     )?;
-    world(&pen, last.as_ref(), &days, &schedules, &runs)
+    world(&pen, last.as_ref(), &days, &tokens, &schedules, &runs)
 }
 
-fn world(pen: &Row, last: Option<&Row>, days: &[Row], schedules: &[Row], runs: &[Row]) -> Done<World> {
+fn world(pen: &Row, last: Option<&Row>, days: &[Row], tokens: &[Row], schedules: &[Row], runs: &[Row]) -> Done<World> {
     let mut world = World::beginning_at(1);
     (world.seq, world.epoch_floor) = (head(pen, last).seq, count(pen.get(0)));
     for row in days {
         let date = row.get::<_, &str>(1).parse();
         let date = date.map_err(|error| Fault::Damaged(format!("a day cannot be read: {error}")))?;
         world.days.insert(row.get(0), date);
+    }
+    for row in tokens {
+        let token: Token = from_json(row.get(0), "a token")?;
+        std::sync::Arc::make_mut(&mut world.tokens).insert(token.id, token);
     }
     for row in schedules {
         let record = rows::read_schedule(row)?;

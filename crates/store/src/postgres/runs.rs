@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::RunId;
 use punctual_core::run::Run;
+use punctual_core::{By, RunId};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::PostgresStore;
@@ -56,18 +56,18 @@ impl Runs for PostgresStore {
         .await
     }
 
-    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
+    async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
         let needs = Needs { wants: wants_of_ask(&run), ..Needs::default() };
-        self.write("adding a run", needs, move |writing| writing.ask(now, run.clone())).await
+        self.write("adding a run", needs, move |writing| writing.ask(now, run.clone(), by.clone())).await
     }
 
-    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+    async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
         let needs = Needs { wants: Wants::runs([id]), ..Needs::default() };
-        self.write("cancelling a run", needs, move |writing| writing.cancel(now, id)).await
+        self.write("cancelling a run", needs, move |writing| writing.cancel(now, id, by.clone())).await
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
+    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
         let needs = Needs { wants: Wants::runs([id]), ..Needs::default() };
-        self.write("resuming a run", needs, move |writing| Ok(writing.resume(now, id))).await
+        self.write("resuming a run", needs, move |writing| Ok(writing.resume(now, id, by.clone()))).await
     }
 }

@@ -12,13 +12,14 @@ use super::fault::Done;
 use super::values::At;
 use crate::change::name_of;
 use crate::columns::{StateColumns, definition, is_same_definition, signed, to_json};
-use crate::writing::{Changes, Row};
+use crate::writing::{Changes, Line, Row};
 
 // What every transaction does is a function, whose plan its session keeps (`migrations/0002_steps.sql`).
 const INSERT_RUNS: &str = "SELECT insert_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
 const UPDATE_RUNS: &str = "SELECT update_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)";
 const MOVE_SCHEDULES: &str = "SELECT move_schedules($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 const INSERT_LINES: &str = "SELECT insert_lines($1, $2, $3, $4, $5, $6, $7, $8)";
+const INSERT_HISTORY: &str = "SELECT insert_history($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
 
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
 
@@ -64,6 +65,10 @@ impl Statement {
 
     fn numbers(self, values: impl Iterator<Item = i64>) -> Statement {
         self.with(values.collect::<Vec<_>>(), Type::INT8_ARRAY)
+    }
+
+    fn maybe_numbers(self, values: impl Iterator<Item = Option<u64>>) -> Statement {
+        self.with(values.map(|value| value.map(signed)).collect::<Vec<_>>(), Type::INT8_ARRAY)
     }
 
     fn flags(self, values: impl Iterator<Item = bool>) -> Statement {
@@ -117,8 +122,12 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
     }
     put_schedules(&mut statements, changes);
     put_cluster(&mut statements, changes);
-    if !changes.lines.is_empty() {
-        statements.push(insert_lines(changes, day));
+    let (history, others): (Vec<&Line>, Vec<&Line>) = changes.lines.iter().partition(|line| line.mark.is_some());
+    if !others.is_empty() {
+        statements.push(insert_lines(INSERT_LINES, &others, day));
+    }
+    if !history.is_empty() {
+        statements.push(insert_history(&history, day));
     }
     if let Some(floor) = changes.epoch_floor {
         for sql in
@@ -284,6 +293,14 @@ fn put_cluster(statements: &mut Vec<Statement>, changes: &Changes) {
             statements.push(Statement::new(sql).texts(agents.keys().cloned()).times(agents.values().copied()));
         }
     }
+    for (id, token) in &changes.tokens {
+        statements.push(match token {
+            None => Statement::new("DELETE FROM tokens WHERE id = $1").with(id.0, Type::UUID),
+            Some(token) => Statement::new("INSERT INTO tokens (id, body) VALUES ($1, $2::text::json)")
+                .with(id.0, Type::UUID)
+                .with(to_json(token), Type::TEXT),
+        });
+    }
     if !changes.days.is_empty() {
         let sql = "INSERT INTO days SELECT * FROM unnest($1::text[], $2::text[])
             ON CONFLICT (zone) DO UPDATE SET date = excluded.date";
@@ -292,9 +309,9 @@ fn put_cluster(statements: &mut Vec<Statement>, changes: &Changes) {
     }
 }
 
-fn insert_lines(changes: &Changes, day: i32) -> Statement {
-    let lines = || changes.lines.iter();
-    Statement::new(INSERT_LINES)
+fn insert_lines(sql: &'static str, lines: &[&Line], day: i32) -> Statement {
+    let lines = || lines.iter();
+    Statement::new(sql)
         .with(day, Type::INT4)
         .numbers(lines().map(|line| signed(line.seq)))
         .times(lines().map(|line| line.at))
@@ -303,4 +320,16 @@ fn insert_lines(changes: &Changes, day: i32) -> Statement {
         .maybe_uuids(lines().map(|line| line.run.map(|id| id.0)))
         .texts(lines().map(|line| line.body.clone()))
         .numbers(lines().map(|line| signed(line.checksum)))
+}
+
+fn insert_history(lines: &[&Line], day: i32) -> Statement {
+    let marks = || lines.iter().filter_map(|line| line.mark.as_ref());
+    insert_lines(INSERT_HISTORY, lines, day)
+        .texts(marks().map(|mark| mark.verdict.as_str().to_owned()))
+        .texts(marks().map(|mark| mark.agent.clone()))
+        .maybe_texts(marks().map(|mark| mark.project.clone()))
+        .times(marks().map(|mark| mark.shown_at))
+        .maybe_numbers(marks().map(|mark| mark.duration_ms))
+        .maybe_numbers(marks().map(|mark| mark.tokens))
+        .maybe_numbers(marks().map(|mark| mark.cost_micros))
 }

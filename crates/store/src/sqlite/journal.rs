@@ -11,12 +11,13 @@ use super::fault::{Done, Fault};
 use super::plan::{read_date, rows_max};
 use super::rows::{read_runs, read_schedules};
 use super::session::{Session, read_head};
-use super::values::{At, Id, count, micros_before, micros_up_to, signed};
+use super::tokens::read_tokens;
+use super::values::{At, count, micros_before, micros_up_to, signed};
 use crate::chain::{Chain, EntryRow};
 use crate::compare::PART_MAX;
 use crate::error::Result;
-use crate::requests::{Head, HistoryFilter, HistoryItem};
-use crate::roles::{History, Journal};
+use crate::requests::Head;
+use crate::roles::Journal;
 
 /// The most entries that one transaction lets go.
 const PRUNED_AT_ONCE: usize = 10_000;
@@ -53,14 +54,6 @@ impl Journal for SqliteStore {
     }
 }
 
-#[async_trait]
-impl History for SqliteStore {
-    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
-        let filter = filter.clone();
-        self.read("reading the history", move |connection| history(connection, &filter)).await
-    }
-}
-
 /// Reads the columns `seq, at, body, checksum`.
 pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<EntryRow> {
     let (seq, checksum) = (count(row.get(0)?), row.get::<_, i64>(3)?.cast_unsigned());
@@ -70,28 +63,6 @@ pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<EntryRow> {
 /// A number of an entry that a caller gives, in a column's own numbers.
 fn seq_of(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
-}
-
-fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryItem>> {
-    let before = filter.before.map_or(i64::MAX, seq_of);
-    let (sql, of) = match (filter.run, filter.schedule) {
-        (Some(run), _) => (include_str!("sql/history_of_run.sql"), Some(Id(run.0))),
-        (None, Some(schedule)) => (include_str!("sql/history_of_schedule.sql"), Some(Id(schedule.0))),
-        (None, None) => (include_str!("sql/history.sql"), None),
-    };
-    let mut items = vec![];
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = match of {
-        Some(id) => statement.query(params![before, id])?,
-        None => statement.query(params![before])?,
-    };
-    while items.len() < filter.limit
-        && let Some(row) = rows.next()?
-    {
-        let entry = read_entry(row)?.into_entry()?;
-        items.extend(HistoryItem::of(&entry, filter));
-    }
-    Ok(items)
 }
 
 impl Session {
@@ -148,8 +119,15 @@ impl Session {
         let parts = (schedule_parts + runs.div_ceil(PART_MAX)).max(1) as u32;
         let mut after: Vec<u8> = vec![];
         for part in 1..=parts {
-            let mut checkpoint =
-                Checkpoint { part, parts, schedules: vec![], runs: vec![], days: Default::default(), epoch_floor: 0 };
+            let mut checkpoint = Checkpoint {
+                part,
+                parts,
+                schedules: vec![],
+                runs: vec![],
+                days: Default::default(),
+                epoch_floor: 0,
+                tokens: Default::default(),
+            };
             if part as usize <= schedule_parts {
                 checkpoint.schedules = self.schedules_behind(&after)?;
                 after = last_id(checkpoint.schedules.last().map(|record| record.schedule.id.0));
@@ -162,6 +140,7 @@ impl Session {
             }
             if part == parts {
                 checkpoint.days = read_days(&self.connection)?;
+                checkpoint.tokens = read_tokens(&self.connection)?;
                 checkpoint.epoch_floor = self.epoch_floor;
             }
             self.append(now, &Body::Checkpoint(Box::new(checkpoint)))?;

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::RunId;
 use punctual_core::run::Run;
+use punctual_core::{By, RunId};
 use rusqlite::params;
 
 use super::SqliteStore;
@@ -48,34 +48,34 @@ impl Runs for SqliteStore {
         .await
     }
 
-    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
-        self.write("adding a run", now, move |session| session.ask(now, run)).await
+    async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
+        self.write("adding a run", now, move |session| session.ask(now, run, by)).await
     }
 
-    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
+    async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
         self.write("cancelling a run", now, move |session| {
-            let cancelled = session.change(&Wants::runs([id]), now, |draft| change::cancel(draft, id))?;
+            let cancelled = session.change(&Wants::runs([id]), now, |draft| change::cancel(draft.asked_by(by), id))?;
             Ok(cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })?)
         })
         .await
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
+    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
         self.write("resuming a run", now, move |session| {
-            session.change(&Wants::runs([id]), now, |draft| change::resume(draft, id))
+            session.change(&Wants::runs([id]), now, |draft| change::resume(draft.asked_by(by), id))
         })
         .await
     }
 }
 
 impl Session {
-    fn ask(&mut self, now: Timestamp, run: Run) -> Done<bool> {
+    fn ask(&mut self, now: Timestamp, run: Run, by: Option<By>) -> Done<bool> {
         let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
         let schedules = run.schedule.into_iter().collect();
         let wants = Wants { schedules, runs: [run.id].into(), slots, ..Wants::default() };
         let mut draft = self.draft(&wants, now)?;
         let before = draft.world.clone();
-        let is_new = change::ask(&mut draft, run)?;
+        let is_new = change::ask(draft.asked_by(by), run)?;
         self.note_agents(&draft, now)?;
         self.save(&before, &draft)?;
         Ok(is_new)

@@ -29,6 +29,9 @@ impl Session {
                 self.connection.prepare_cached(sql)?.execute(params![zone, date.to_string()])?;
             }
         }
+        if before.tokens != draft.world.tokens {
+            self.save_tokens(&before.tokens, &draft.world.tokens)?;
+        }
         self.append_all(&draft.entries)?;
         self.forget_turns_of_empty_lanes();
         Ok(())

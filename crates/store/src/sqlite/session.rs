@@ -84,14 +84,22 @@ impl Session {
         let seq = self.head.seq + 1;
         let checksum = checksum(self.head.checksum, seq, at, &text);
         let (schedule, run) = (body.schedule().map(|id| Id(id.0)), body.run().map(|id| Id(id.0)));
-        self.connection.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
+        let mark = body.mark(at);
+        self.connection.prepare_cached(include_str!("sql/insert_entry.sql"))?.execute(params![
             signed(seq),
             At(at),
             body.kind(),
             schedule,
             run,
             text,
-            signed(checksum)
+            signed(checksum),
+            mark.map(|mark| mark.verdict.as_str()),
+            mark.map(|mark| mark.agent),
+            mark.and_then(|mark| mark.project),
+            mark.map(|mark| At(mark.shown_at)),
+            mark.and_then(|mark| mark.duration_ms).map(signed),
+            mark.and_then(|mark| mark.tokens).map(signed),
+            mark.and_then(|mark| mark.cost_micros).map(signed),
         ])?;
         self.head = Head { seq, checksum };
         Ok(())

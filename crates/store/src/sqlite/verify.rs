@@ -24,6 +24,7 @@ use super::open::{connect_to_read, lost};
 use super::readers::{in_one_state, read_error};
 use super::rows::{RunRow, TermsRead, read_schedules};
 use super::session::read_head;
+use super::tokens::read_tokens;
 use super::values::{At, Id, count, to_word};
 use crate::chain::Chain;
 use crate::compare::{differences, told};
@@ -155,6 +156,7 @@ fn read_world(connection: &Connection) -> Done<(World, BTreeMap<RunId, Kept>)> {
     let (head, epoch_floor) = read_head(connection)?;
     let mut world = World::beginning_at(1);
     (world.seq, world.epoch_floor, world.days) = (head.seq, epoch_floor, read_days(connection)?);
+    world.tokens = Arc::new(read_tokens(connection)?);
     let records = read_schedules(connection, "SELECT * FROM schedules", [])?;
     world.schedules = records.into_iter().map(|record| (record.schedule.id, record)).collect();
     let mut kept = BTreeMap::new();

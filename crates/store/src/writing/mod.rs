@@ -7,6 +7,7 @@ mod claims;
 mod journal;
 mod nodes;
 mod plan;
+mod tokens;
 
 pub(crate) use plan::wants_of_ask;
 
@@ -14,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::journal::{Body, Entry, ScheduleRecord, World, checksum};
+use punctual_core::journal::{Body, Entry, ScheduleRecord, Verdict, World, checksum};
 use punctual_core::run::Run;
 use punctual_core::time::SlotKey;
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{NodeId, RunId, ScheduleId, Token, TokenId};
 
 use crate::change::{Draft, Wants};
 use crate::columns::to_json;
@@ -81,6 +82,8 @@ pub(crate) struct Changes {
     pub(crate) schedules: BTreeMap<ScheduleId, Row<ScheduleRecord>>,
     pub(crate) runs: BTreeMap<RunId, Row<Run>>,
     pub(crate) days: BTreeMap<String, Date>,
+    /// Tokens that are new, and those that are gone.
+    pub(crate) tokens: BTreeMap<TokenId, Option<Token>>,
     pub(crate) lines: Vec<Line>,
     /// Nodes that have come or have another lease, and those that are gone.
     pub(crate) nodes: BTreeMap<NodeId, Option<NodeRecord>>,
@@ -115,6 +118,19 @@ pub(crate) struct Line {
     pub(crate) run: Option<RunId>,
     pub(crate) body: String,
     pub(crate) checksum: u64,
+    pub(crate) mark: Option<LineMark>,
+}
+
+/// What a line of history is found by, and what it counts for.
+#[derive(Debug, Clone)]
+pub(crate) struct LineMark {
+    pub(crate) verdict: Verdict,
+    pub(crate) agent: String,
+    pub(crate) project: Option<String>,
+    pub(crate) shown_at: Timestamp,
+    pub(crate) duration_ms: Option<u64>,
+    pub(crate) tokens: Option<u64>,
+    pub(crate) cost_micros: Option<u64>,
 }
 
 impl<T> Row<T> {
@@ -135,6 +151,7 @@ impl Changes {
             && self.agents_seen.is_empty()
             && self.agents_named.is_empty()
             && self.days.is_empty()
+            && self.tokens.is_empty()
             && self.first.is_none()
     }
 }
@@ -181,6 +198,11 @@ impl Writing<'_> {
                 self.changes.days.insert(zone.clone(), *date);
             }
         }
+        if before.tokens != after.tokens {
+            let gone = before.tokens.keys().filter(|id| !after.tokens.contains_key(id)).map(|id| (*id, None));
+            let new = after.tokens.iter().filter(|(id, _)| !before.tokens.contains_key(id));
+            self.changes.tokens.extend(gone.chain(new.map(|(id, token)| (*id, Some(token.clone())))));
+        }
         self.mirror.put_piece(before, after);
         draft.entries.iter().for_each(|entry| self.write_line(entry));
     }
@@ -208,7 +230,25 @@ impl Writing<'_> {
         let checksum = checksum(self.head.checksum, *seq, *at, &text);
         self.head = Head { seq: *seq, checksum };
         let (schedule, run) = (body.schedule(), body.run());
-        self.changes.lines.push(Line { seq: *seq, at: *at, kind: body.kind(), schedule, run, body: text, checksum });
+        let mark = body.mark(*at).map(|mark| LineMark {
+            verdict: mark.verdict,
+            agent: mark.agent.to_owned(),
+            project: mark.project.map(str::to_owned),
+            shown_at: mark.shown_at,
+            duration_ms: mark.duration_ms,
+            tokens: mark.tokens,
+            cost_micros: mark.cost_micros,
+        });
+        self.changes.lines.push(Line {
+            seq: *seq,
+            at: *at,
+            kind: body.kind(),
+            schedule,
+            run,
+            body: text,
+            checksum,
+            mark,
+        });
     }
 }
 

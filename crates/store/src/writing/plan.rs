@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::RunId;
 use punctual_core::journal::Body;
 use punctual_core::run::Run;
+use punctual_core::{By, RunId};
 
 use super::Writing;
 use crate::change::{self, Draft, Wants};
@@ -39,22 +39,22 @@ impl Writing<'_> {
         is_first
     }
 
-    pub(crate) fn ask(&mut self, now: Timestamp, run: Run) -> Result<bool> {
+    pub(crate) fn ask(&mut self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
         let mut draft = self.draft(&wants_of_ask(&run), now);
         let before = draft.world.clone();
-        let is_new = change::ask(&mut draft, run)?;
+        let is_new = change::ask(draft.asked_by(by), run)?;
         self.note_agents(&draft, now);
         self.save(&before, &draft);
         Ok(is_new)
     }
 
-    pub(crate) fn cancel(&mut self, now: Timestamp, id: RunId) -> Result<Cancellation> {
-        let cancelled = self.change(&Wants::runs([id]), now, |draft| change::cancel(draft, id));
+    pub(crate) fn cancel(&mut self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
+        let cancelled = self.change(&Wants::runs([id]), now, |draft| change::cancel(draft.asked_by(by), id));
         cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })
     }
 
-    pub(crate) fn resume(&mut self, now: Timestamp, id: RunId) -> RunWritten {
-        self.change(&Wants::runs([id]), now, |draft| change::resume(draft, id))
+    pub(crate) fn resume(&mut self, now: Timestamp, id: RunId, by: Option<By>) -> RunWritten {
+        self.change(&Wants::runs([id]), now, |draft| change::resume(draft.asked_by(by), id))
     }
 
     /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.

@@ -138,7 +138,7 @@ impl Game {
 
     /// Compares everything that can be read, and lets both verify themselves.
     pub(super) fn look(&self, step: &Step) -> Result<(), String> {
-        let (schedule, run, before, after) = (None, None, None, None);
+        let (schedule, run, after) = (None, None, None);
         let questions = [
             Read::Verify,
             Read::Head,
@@ -148,7 +148,7 @@ impl Game {
             Read::Schedules { after, limit: ALL },
             Read::ToPlan { zone_data: "2026b", limit: ALL },
             Read::Runs { schedule, from: None, until: None, only_live: false, limit: ALL },
-            Read::History { schedule, run, before, limit: ALL },
+            Read::History { schedule, run, offset: 0, limit: ALL },
         ];
         for question in questions {
             let answer = self.ask_both(&Step { now: step.now, op: Op::Read(question) })?;

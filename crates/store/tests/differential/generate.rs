@@ -318,8 +318,8 @@ impl Generator {
             10 => Read::Entries { after: back(dice), limit },
             11 => Read::Head,
             12 => {
-                let before = if dice.chance(50) { Some(back(dice)) } else { None };
-                Read::History { schedule: maybe(dice, schedule), run: maybe(dice, run), before, limit }
+                let offset = if dice.chance(50) { dice.between(0, 20) as usize } else { 0 };
+                Read::History { schedule: maybe(dice, schedule), run: maybe(dice, run), offset, limit }
             }
             _ => Read::Verify,
         }

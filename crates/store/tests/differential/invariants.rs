@@ -87,7 +87,7 @@ impl Checks {
                 }
             }
             self.folded.apply(entry).map_err(|error| format!("entry {} cannot be: {error}", entry.seq))?;
-            if let Body::ScheduleDeleted { schedule } = &entry.body {
+            if let Body::ScheduleDeleted { schedule, .. } = &entry.body {
                 self.started.remove(schedule);
             }
             let run = entry.body.run().and_then(|run| self.folded.runs.get(&run));

@@ -173,7 +173,7 @@ pub(crate) const REACHED: &[&str] = &[
     "attempt_ended: cancelled → cancelled",
     "attempt_ended: expired → planned",
     "attempt_ended: expired → failed",
-    "attempt_ended: expired → cancelled",
+    "run_changed: expired → cancelled",
     "attempt_ended: lost → planned",
     "attempt_ended: lost → failed",
     "attempt_ended: lost → unknown",

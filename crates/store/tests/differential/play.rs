@@ -65,9 +65,9 @@ pub(crate) async fn call(store: &dyn Store, known: &dyn Store, step: &Step) -> A
         Op::Plan(writes) => {
             told(store.plan(now, writes.iter().map(|it| write(known, it)).collect()).await, Answer::Writes)
         }
-        Op::Ask(asked) => told(store.ask(now, asked_run(asked, now)).await, Answer::Yes),
-        Op::Cancel { run } => told(store.cancel(now, run_id(*run)).await, Answer::Cancelled),
-        Op::Resume { run } => told(store.resume(now, run_id(*run)).await, |run| Answer::Runs(vec![run])),
+        Op::Ask(asked) => told(store.ask(now, asked_run(asked, now), None).await, Answer::Yes),
+        Op::Cancel { run } => told(store.cancel(now, run_id(*run), None).await, Answer::Cancelled),
+        Op::Resume { run } => told(store.resume(now, run_id(*run), None).await, |run| Answer::Runs(vec![run])),
         Op::Claim { node, limit, agents, caps } => {
             let (node, limit) = (node_id(*node), *limit);
             let (agents, limits) = (names(agents), Arc::new(limits(caps)));
@@ -138,9 +138,9 @@ async fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
         Read::Nodes => told(store.nodes().await.map(without_skew), Answer::Nodes),
         Read::Entries { after, limit } => told(store.entries(*after, *limit).await, Answer::Entries),
         Read::Head => told(store.head().await, Answer::Head),
-        Read::History { schedule, run, before, limit } => {
+        Read::History { schedule, run, offset, limit } => {
             let (schedule, run) = (schedule.map(schedule_id), run.map(run_id));
-            let filter = HistoryFilter { schedule, run, before: *before, limit: *limit };
+            let filter = HistoryFilter { schedule, run, offset: *offset, limit: *limit, ..HistoryFilter::default() };
             told(store.history(&filter).await, Answer::History)
         }
         Read::Verify => told(store.verify().await, Answer::Words),
@@ -219,6 +219,8 @@ fn write(known: &dyn Store, write: &Write) -> PlanWrite {
         SkipEntry {
             schedule,
             version: skips.version,
+            agent: "a".to_owned(),
+            project: None,
             first: slot_key(skips.from),
             first_at: time(skips.from),
             last: slot_key(last),
@@ -228,7 +230,14 @@ fn write(known: &dyn Store, write: &Write) -> PlanWrite {
         }
     };
     let plan = write.plan.as_ref().map(|plan| plan_entry(number, plan));
-    PlanWrite { expected, change, skips: write.skips.iter().map(skip).collect(), let_go: runs(&write.let_go), plan }
+    PlanWrite {
+        expected,
+        change,
+        skips: write.skips.iter().map(skip).collect(),
+        let_go: runs(&write.let_go),
+        plan,
+        by: None,
+    }
 }
 
 fn plan_entry(schedule: u32, plan: &Planned) -> PlanEntry {

@@ -75,6 +75,7 @@ impl Shape {
             agent: self.agent.to_owned(),
             prompt: String::new(),
             inputs: serde_json::Map::new(),
+            inputs_policy: None,
         };
         schedule.project = self.project.map(str::to_owned);
         schedule.zone = self.zone.to_owned();

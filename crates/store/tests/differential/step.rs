@@ -48,7 +48,7 @@ pub(crate) enum Read {
     Nodes,
     Entries { after: u64, limit: usize },
     Head,
-    History { schedule: Option<u32>, run: Option<u32>, before: Option<u64>, limit: usize },
+    History { schedule: Option<u32>, run: Option<u32>, offset: usize, limit: usize },
     Verify,
 }
 

@@ -35,15 +35,15 @@ fn story<'a>(bench: &'a mut Bench, has_begun: &dyn Fn(&Bench)) -> Vec<Call<'a>> 
     let (store, now, [first, second, third]) = (&*bench.store, bench.now, <[_; 3]>::try_from(runs).expect("three"));
     let (first_id, second_id) = (first.id, second.id);
     vec![
-        call(store.ask(now, first)),
+        call(store.ask(now, first, None)),
         call(store.forget_runs(now, early)),
-        call(store.ask(now, second)),
+        call(store.ask(now, second, None)),
         call(store.prune(now, now)),
-        call(store.cancel(now, first_id)),
+        call(store.cancel(now, first_id, None)),
         call(store.prune(now, early)),
         call(store.forget_runs(now, late)),
-        call(store.ask(now, third)),
-        call(store.cancel(now, second_id)),
+        call(store.ask(now, third, None)),
+        call(store.cancel(now, second_id, None)),
         call(store.prune(now, now)),
     ]
 }

@@ -36,7 +36,7 @@ fn calls<'a>(bench: &'a Bench, node: punctual_core::NodeId, run: &'a Run) -> Vec
         call(async move { store.claim(&claim).await }),
         call(store.settle(now, vec![start])),
         call(store.finish(now, vec![end])),
-        call(store.cancel(now, run.id)),
+        call(store.cancel(now, run.id, None)),
         call(store.begin_day(now, "UTC", date(2026, 1, 5))),
         call(async move { store.join(&sign).await }),
         call(async move { store.renew(&signs).await }),
@@ -76,7 +76,7 @@ fn callers_that_go_away_leave_no_connection_in_a_transaction() {
     for _ in 0..rounds(3) * 20 {
         let run = bench.manual_run(schedule);
         let looks = dice.below(4);
-        abandon(call(bench.store.ask(bench.now, run.clone())), looks, &mut dice);
+        abandon(call(bench.store.ask(bench.now, run.clone(), None)), looks, &mut dice);
         // Who has looked once has asked.
         asked.extend((0 < looks).then_some(run.id));
         for call in calls(&bench, node, &run) {

@@ -71,7 +71,7 @@ impl World {
             }
             number += 1;
             let run = request(number.into());
-            let (is_new, is_again) = again(|| block_on(self.stores[0].ask(at("09:00:00"), run.clone())));
+            let (is_new, is_again) = again(|| block_on(self.stores[0].ask(at("09:00:00"), run.clone(), None)));
             assert!(is_new || is_again, "a run was there before it was asked for");
             self.asked.lock().expect("nobody fails with it").insert(run.id);
             turns.fetch_add(1, Ordering::Relaxed);

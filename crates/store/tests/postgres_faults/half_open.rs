@@ -31,7 +31,7 @@ fn whoever_uses_a_connection_that_stands_still_is_told_and_the_next_has_another(
 
     // A write gets through to the server, a read does not; and then nothing does.
     proxy.at_commit(Then::FreezeBehind);
-    let write = ask("a write", || block_on(store.ask(at("09:00:00"), request(1))));
+    let write = ask("a write", || block_on(store.ask(at("09:00:00"), request(1), None)));
     proxy.wait_until_done();
     let session = Session::open(&direct);
     wait_until("it is committed", || session.count("SELECT count(*) FROM runs") == 1);
@@ -50,14 +50,14 @@ fn whoever_uses_a_connection_that_stands_still_is_told_and_the_next_has_another(
     proxy.let_in();
     let renewal = ask("a renewal", move || block_on(store.renew(&sign(node))));
     assert_eq!(answer("a renewal", &renewal).expect("renewing works").owned, []);
-    let write = ask("a write", || block_on(store.ask(at("09:00:00"), request(1))));
+    let write = ask("a write", || block_on(store.ask(at("09:00:00"), request(1), None)));
     assert!(!answer("a write", &write).expect("writing works"), "it had been written");
     let read = ask("a read", || block_on(store.head()));
     assert_eq!(answer("a read", &read).expect("reading works").seq, before + 1, "it was written once");
 
     // And when it goes on, it is too late.
     proxy.thaw();
-    assert!(block_on(store.ask(at("09:00:00"), request(2))).expect("writing works"));
+    assert!(block_on(store.ask(at("09:00:00"), request(2), None)).expect("writing works"));
     assert_clean(store);
 }
 
@@ -72,7 +72,7 @@ fn a_write_outlasts_a_server_that_lets_nobody_in_for_a_moment() {
     proxy.refuse();
     proxy.cut();
     std::thread::scope(|scope| {
-        let write = scope.spawn(|| block_on(store.ask(at("09:00:00"), request(1))));
+        let write = scope.spawn(|| block_on(store.ask(at("09:00:00"), request(1), None)));
         assert!(block_on(store.head()).is_err_and(|error| is_unavailable(&error)));
         assert!(block_on(store.renew(&sign(node))).is_err_and(|error| is_unavailable(&error)));
         rest_for(Duration::from_secs(1));

@@ -35,7 +35,7 @@ fn a_server_without_a_place_is_waited_for_and_leases_are_renewed_all_the_while()
     let sessions = fill(&server.address());
     assert!(10 < sessions.len(), "there was no place before");
     std::thread::scope(|scope| {
-        let cancel = scope.spawn(|| block_on(bench.store.cancel(bench.now, run)));
+        let cancel = scope.spawn(|| block_on(bench.store.cancel(bench.now, run, None)));
         let mut renewals = 0;
         while !cancel.is_finished() {
             bench.renew(node).unwrap_or_else(|error| panic!("{}", in_words(&error)));
@@ -76,7 +76,7 @@ fn a_server_that_lets_nobody_write_is_read_from_and_waited_for() {
     };
     set("SET default_transaction_read_only = on");
     only_reads("on");
-    let error = block_on(bench.store.cancel(bench.now, run)).expect_err("nobody may write");
+    let error = block_on(bench.store.cancel(bench.now, run, None)).expect_err("nobody may write");
     assert!(is_unavailable(&error), "{}", in_words(&error));
     let error = bench.renew(node).expect_err("nobody may write");
     assert!(is_unavailable(&error), "{}", in_words(&error));

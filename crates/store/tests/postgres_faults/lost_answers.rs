@@ -30,7 +30,7 @@ const SCRIPTS: &[(&str, Script)] = &[
         let schedule = bench.add(json!({}));
         let run = bench.manual_run(schedule);
         now();
-        told(block_on(bench.store.ask(bench.now, run)))
+        told(block_on(bench.store.ask(bench.now, run, None)))
     }),
     ("claim", |bench, now| {
         let node = with_backlog(bench);
@@ -69,20 +69,20 @@ const SCRIPTS: &[(&str, Script)] = &[
     ("cancel", |bench, now| {
         let run = bench.due_run(json!({}));
         now();
-        told(block_on(bench.store.cancel(bench.now, run)))
+        told(block_on(bench.store.cancel(bench.now, run, None)))
     }),
     ("cancel what is at work", |bench, now| {
         let node = with_backlog(bench);
         let run = bench.start_one(node);
         now();
-        told(block_on(bench.store.cancel(bench.now, run.id)))
+        told(block_on(bench.store.cancel(bench.now, run.id, None)))
     }),
     ("resume", |bench, now| {
         let node = with_backlog(bench);
         let run = bench.claim_one(node);
         bench.settle(&run, Decision::Wait { on: WaitFor::Approval, wait_until: at("12:00:00") });
         now();
-        told(block_on(bench.store.resume(bench.now, run.id)))
+        told(block_on(bench.store.resume(bench.now, run.id, None)))
     }),
     ("join", |bench, now| {
         let node = punctual_core::NodeId(bench.id());

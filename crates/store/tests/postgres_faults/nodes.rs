@@ -167,7 +167,7 @@ fn whatever_the_servers_usual_isolation_is_who_has_the_pen_sees_what_was_written
         let address = format!("{}%20-c%20default_transaction_isolation%3D{isolation}", fresh_schema());
         let handles = [open(&address), open(&address)];
         let ask = |store: &PostgresStore, number| {
-            let asked = block_on(store.ask(at("09:00:00"), request(number)));
+            let asked = block_on(store.ask(at("09:00:00"), request(number), None));
             assert!(asked.unwrap_or_else(|error| panic!("{isolation}: {}", in_words(&error))));
         };
         std::thread::scope(|scope| {

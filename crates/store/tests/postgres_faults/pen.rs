@@ -50,14 +50,14 @@ impl Scene {
     }
 
     fn ask(&self, run: Run) -> bool {
-        block_on(self.store.ask(at("09:00:00"), run)).unwrap_or_else(|error| panic!("{}", in_words(&error)))
+        block_on(self.store.ask(at("09:00:00"), run, None)).unwrap_or_else(|error| panic!("{}", in_words(&error)))
     }
 
     /// Asks again while the store says: later. It is new, unless an answer before may have been lost.
     fn ask_until_it_is_there(&self, run: Run) {
         let mut may_be_there = false;
         loop {
-            match block_on(self.store.ask(at("09:00:00"), run.clone())) {
+            match block_on(self.store.ask(at("09:00:00"), run.clone(), None)) {
                 Ok(is_new) => return assert!(is_new || may_be_there, "{} is not new", run.id),
                 Err(error) => assert!(is_unavailable(&error), "{}", in_words(&error)),
             }
@@ -99,7 +99,7 @@ fn who_waits_too_long_for_the_pen_is_told() {
     let scene = &Scene::new("too_long");
     assert!(scene.ask(request(1)));
     let holder = scene.take_pen();
-    let error = block_on(scene.store.ask(at("09:00:00"), request(2))).expect_err("the pen is not free");
+    let error = block_on(scene.store.ask(at("09:00:00"), request(2), None)).expect_err("the pen is not free");
     assert!(is_unavailable(&error), "{}", in_words(&error));
     // Somebody else's transaction is not ours to end, however long it is idle.
     holder.run("COMMIT");
@@ -191,7 +191,7 @@ fn a_node_that_stands_still_with_the_pen_loses_it() {
     let direct = fresh_schema();
     let proxy = Passing::start(&direct);
     let (stuck, other) = (open(&proxy.address(&direct)), open(&direct));
-    let ask = |store: &PostgresStore, number| block_on(store.ask(at("09:00:00"), request(number)));
+    let ask = |store: &PostgresStore, number| block_on(store.ask(at("09:00:00"), request(number), None));
     assert!(ask(&stuck, 1).expect("nothing is wrong yet"));
     proxy.at_commit(Then::FreezeBefore);
     std::thread::scope(|scope| {

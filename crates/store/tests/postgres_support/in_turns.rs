@@ -8,13 +8,13 @@ use jiff::civil::Date;
 use punctual_core::journal::Entry;
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::conformance::block_on;
 use punctual_store::postgres::PostgresStore;
 use punctual_store::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
     NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
-    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, Written, ZoneDay,
+    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, TokenRecord, Tokens, Totals, Written, ZoneDay,
 };
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ impl InTurns {
         let handles: Vec<PostgresStore> = (0..count).map(|_| open(&address)).collect();
         for handle in &handles {
             // It changes nothing, and has to look.
-            block_on(handle.resume(Timestamp::UNIX_EPOCH, RunId(Uuid::nil()))).expect("the store answers");
+            block_on(handle.resume(Timestamp::UNIX_EPOCH, RunId(Uuid::nil()), None)).expect("the store answers");
         }
         InTurns { handles, turn: AtomicUsize::new(0) }
     }
@@ -87,14 +87,14 @@ impl Runs for InTurns {
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
         self.next().runs(filter).await
     }
-    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
-        self.next().ask(now, run).await
+    async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
+        self.next().ask(now, run, by).await
     }
-    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
-        self.next().cancel(now, id).await
+    async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
+        self.next().cancel(now, id, by).await
     }
-    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
-        self.next().resume(now, id).await
+    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
+        self.next().resume(now, id, by).await
     }
 }
 
@@ -165,5 +165,30 @@ impl Journal for InTurns {
 impl History for InTurns {
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
         self.next().history(filter).await
+    }
+    async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
+        self.next().count_history(filter).await
+    }
+    async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
+        self.next().totals(filter).await
+    }
+}
+
+#[async_trait]
+impl Tokens for InTurns {
+    async fn tokens(&self) -> Result<Vec<TokenRecord>> {
+        self.next().tokens().await
+    }
+
+    async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
+        self.next().make_token(now, token, by).await
+    }
+
+    async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool> {
+        self.next().revoke_token(now, id, by).await
+    }
+
+    async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
+        self.next().note_used(used).await
     }
 }

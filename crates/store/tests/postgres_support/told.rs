@@ -44,7 +44,7 @@ impl Told {
 
     fn note(&mut self, body: &Body, run: RunId) {
         match body {
-            Body::RunAsked(_) => *self.asked.entry(run).or_default() += 1,
+            Body::RunAsked { .. } => *self.asked.entry(run).or_default() += 1,
             Body::RunsClaimed { owner, .. } => self.claimed.entry(run).or_default().push(*owner),
             Body::RunsStarted { .. } => *self.started.entry(run).or_default() += 1,
             Body::AttemptEnded(_) => *self.ended.entry(run).or_default() += 1,

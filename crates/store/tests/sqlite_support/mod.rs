@@ -107,6 +107,7 @@ pub(crate) fn play(bench: &mut Bench, rounds: usize, mut after: impl FnMut(Head)
                     agent: "a".to_owned(),
                     prompt: "edited".to_owned(),
                     inputs: serde_json::Map::new(),
+                    inputs_policy: None,
                 }
             });
             note(bench);

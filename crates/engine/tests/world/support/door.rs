@@ -9,12 +9,12 @@ use jiff::civil::Date;
 use punctual_core::journal::Entry;
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::memory::MemoryStore;
 use punctual_store::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
     NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
-    RunWritten, Runs, Schedules, Settlement, Sign, StoreError, Written, ZoneDay,
+    RunWritten, Runs, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written, ZoneDay,
 };
 
 /// A store in memory behind a door.
@@ -134,16 +134,16 @@ impl Runs for Door {
         self.pass("runs", self.store.runs(filter)).await
     }
 
-    async fn ask(&self, now: Timestamp, run: Run) -> Result<bool> {
-        self.pass("ask", self.store.ask(now, run)).await
+    async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
+        self.pass("ask", self.store.ask(now, run, by)).await
     }
 
-    async fn cancel(&self, now: Timestamp, id: RunId) -> Result<Cancellation> {
-        self.pass("cancel", self.store.cancel(now, id)).await
+    async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
+        self.pass("cancel", self.store.cancel(now, id, by)).await
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId) -> Result<RunWritten> {
-        self.pass("resume", self.store.resume(now, id)).await
+    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
+        self.pass("resume", self.store.resume(now, id, by)).await
     }
 }
 
@@ -224,5 +224,32 @@ impl Journal for Door {
 impl History for Door {
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
         self.pass("history", self.store.history(filter)).await
+    }
+
+    async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
+        self.pass("count_history", self.store.count_history(filter)).await
+    }
+
+    async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
+        self.pass("totals", self.store.totals(filter)).await
+    }
+}
+
+#[async_trait]
+impl Tokens for Door {
+    async fn tokens(&self) -> Result<Vec<TokenRecord>> {
+        self.pass("tokens", self.store.tokens()).await
+    }
+
+    async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
+        self.pass("make_token", self.store.make_token(now, token, by)).await
+    }
+
+    async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool> {
+        self.pass("revoke_token", self.store.revoke_token(now, id, by)).await
+    }
+
+    async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
+        self.pass("note_used", self.store.note_used(used)).await
     }
 }

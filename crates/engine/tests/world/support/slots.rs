@@ -56,7 +56,7 @@ pub(super) fn check(entries: &[Entry], id: ScheduleId, settings: &Settings, unti
 impl Checker<'_> {
     fn take(&mut self, entry: &Entry) {
         match &entry.body {
-            Body::ScheduleChanged(schedule) => {
+            Body::ScheduleChanged { schedule, .. } => {
                 self.close(entry.at);
                 let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars).unwrap();
                 self.timetables.insert(schedule.version, timetable);

@@ -281,7 +281,7 @@ impl World {
 
     /// What a run waits for has come.
     pub(crate) fn let_go_on(&mut self, run: RunId) {
-        now_or_never(self.store.resume(self.now, run)).unwrap();
+        now_or_never(self.store.resume(self.now, run, None)).unwrap();
     }
 
     // What there is to see.

@@ -21,13 +21,23 @@ CREATE TABLE journal (
     body text NOT NULL,
     -- Over the entry before, the number, the time and the body.
     checksum bigint NOT NULL,
+    -- What the body says, for what is history: how it ended, when it began or was scheduled, and what it came to.
+    verdict text COLLATE "C",
+    agent text COLLATE "C",
+    project text,
+    shown_at timestamptz,
+    duration_ms bigint,
+    tokens bigint,
+    cost_micros bigint,
     PRIMARY KEY (day, seq)
 ) PARTITION BY RANGE (day);
-CREATE INDEX journal_by_run ON journal (run_id, day, seq)
-    WHERE run_id IS NOT NULL AND kind IN ('attempt_ended', 'run_changed', 'skipped');
-CREATE INDEX journal_by_schedule ON journal (schedule_id, day, seq)
-    WHERE schedule_id IS NOT NULL AND kind IN ('attempt_ended', 'run_changed', 'skipped');
-CREATE INDEX journal_history ON journal (day, seq) WHERE kind IN ('attempt_ended', 'run_changed', 'skipped');
+CREATE INDEX journal_by_run ON journal (run_id, day, seq) WHERE run_id IS NOT NULL;
+CREATE INDEX journal_by_schedule ON journal (schedule_id, day, seq) WHERE schedule_id IS NOT NULL;
+CREATE INDEX history_by_time ON journal (shown_at, seq) WHERE verdict IS NOT NULL;
+CREATE INDEX history_of_agent ON journal (agent, shown_at, seq) WHERE verdict IS NOT NULL;
+CREATE INDEX history_of_project ON journal (project, shown_at, seq) WHERE verdict IS NOT NULL AND project IS NOT NULL;
+CREATE INDEX history_of_schedule ON journal (schedule_id, shown_at, seq)
+    WHERE verdict IS NOT NULL AND schedule_id IS NOT NULL;
 CREATE INDEX journal_checkpoints ON journal (day, seq) WHERE kind = 'checkpoint';
 
 -- The partitions of the journal, and where each begins.
@@ -127,6 +137,13 @@ CREATE TABLE days (
     zone text COLLATE "C" PRIMARY KEY,
     date text NOT NULL
 );
+
+-- Who may come over the API. When somebody last did is not in the journal.
+CREATE TABLE tokens (
+    id uuid PRIMARY KEY,
+    body json NOT NULL,
+    used_at timestamptz
+) WITH (fillfactor = 50);
 
 CREATE TABLE nodes (
     id uuid PRIMARY KEY,

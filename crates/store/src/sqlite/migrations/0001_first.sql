@@ -24,15 +24,26 @@ CREATE TABLE journal (
     run_id BLOB CHECK (length(run_id) = 16),
     body TEXT NOT NULL,
     -- Over the entry before, the number, the time and the body.
-    checksum INTEGER NOT NULL
+    checksum INTEGER NOT NULL,
+    -- What the body says, for what is history: how it ended, when it began or was scheduled, and what it came to.
+    verdict TEXT CHECK (verdict IN ('succeeded', 'failed', 'cancelled', 'skipped')),
+    agent TEXT,
+    project TEXT,
+    shown_at INTEGER,
+    duration_ms INTEGER,
+    tokens INTEGER,
+    cost_micros INTEGER,
+    CHECK ((verdict IS NULL) = (agent IS NULL)),
+    CHECK ((verdict IS NULL) = (shown_at IS NULL))
 ) STRICT;
 
-CREATE INDEX journal_history ON journal (seq)
-    WHERE kind IN ('attempt_ended', 'run_changed', 'skipped');
-CREATE INDEX journal_by_schedule ON journal (schedule_id, seq)
-    WHERE schedule_id IS NOT NULL AND kind IN ('attempt_ended', 'run_changed', 'skipped');
-CREATE INDEX journal_by_run ON journal (run_id, seq)
-    WHERE run_id IS NOT NULL AND kind IN ('attempt_ended', 'run_changed', 'skipped');
+CREATE INDEX journal_by_schedule ON journal (schedule_id, seq) WHERE schedule_id IS NOT NULL;
+CREATE INDEX journal_by_run ON journal (run_id, seq) WHERE run_id IS NOT NULL;
+CREATE INDEX history_by_time ON journal (shown_at, seq) WHERE verdict IS NOT NULL;
+CREATE INDEX history_of_agent ON journal (agent, shown_at, seq) WHERE verdict IS NOT NULL;
+CREATE INDEX history_of_project ON journal (project, shown_at, seq) WHERE verdict IS NOT NULL AND project IS NOT NULL;
+CREATE INDEX history_of_schedule ON journal (schedule_id, shown_at, seq)
+    WHERE verdict IS NOT NULL AND schedule_id IS NOT NULL;
 -- Where the journal may begin: the first parts of checkpoints.
 CREATE INDEX journal_starts ON journal (seq)
     WHERE kind = 'checkpoint' AND json_extract(body, '$.checkpoint.part') = 1;
@@ -218,6 +229,13 @@ CREATE TABLE held (
     name TEXT NOT NULL,
     runs INTEGER NOT NULL CHECK (0 <= runs),
     PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+
+-- Who may come over the API. When somebody last did is not in the journal.
+CREATE TABLE tokens (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    body TEXT NOT NULL CHECK (json_valid(body)),
+    used_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
 -- Nodes that have a lease.

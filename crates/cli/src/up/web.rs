@@ -1,0 +1,68 @@
+//! The HTTP side of a server.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use punctual_core::Elapsed;
+use punctual_core::time::Zones;
+use punctual_server::{AgentInfo, HouseRules};
+use tokio::net::TcpListener;
+
+use crate::config::Config;
+
+/// Where and how the API is served.
+#[derive(Debug, Args)]
+pub(crate) struct WebArgs {
+    /// Where the API is served
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8470", env = "PUNCTUAL_LISTEN")]
+    pub(super) listen: SocketAddr,
+
+    /// Another name that this server may be called by, as clients write it; may be repeated
+    #[arg(long, value_name = "HOST")]
+    pub(super) allow_host: Vec<String>,
+
+    /// Something in front of this server encrypts: without it, only addresses of this machine itself are served
+    #[arg(long)]
+    behind_proxy: bool,
+}
+
+impl WebArgs {
+    /// Opens the address. Tokens do not travel in the clear unless the operator says that they do not.
+    pub(super) async fn open(&self) -> anyhow::Result<TcpListener> {
+        anyhow::ensure!(
+            self.listen.ip().is_loopback() || self.behind_proxy,
+            "{} can be reached from other machines, and tokens would travel in the clear: \
+            use 127.0.0.1, or --behind-proxy if something in front of it encrypts",
+            self.listen
+        );
+        TcpListener::bind(self.listen)
+            .await
+            .with_context(|| format!("listening on {}; --listen chooses another address", self.listen))
+    }
+}
+
+/// What operators lay down for everybody who comes over the API.
+pub(super) fn house_rules(config: &Config, zones: &Zones) -> anyhow::Result<Arc<HouseRules>> {
+    let agents: BTreeMap<String, AgentInfo> = config
+        .agents
+        .iter()
+        .map(|(name, agent)| {
+            let info = AgentInfo {
+                runner: "process",
+                risk: agent.risk.name(),
+                timeout: agent.timeout,
+                max_concurrent: agent.max_concurrent.map(std::num::NonZeroU32::get),
+            };
+            (name.clone(), info)
+        })
+        .collect();
+    Ok(Arc::new(HouseRules {
+        agents,
+        default_zone: zones.get(&config.default_timezone)?,
+        min_interval: Elapsed::from_seconds(config.engine.min_interval_seconds),
+        runs_per_day_warning: config.engine.runs_per_day_warning as usize,
+    }))
+}

@@ -1,0 +1,363 @@
+//! The API of the real binary, on both stores.
+
+use punctual_lab::postgres::{Durability, Server as Postgres};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::support::Place;
+
+const AGENT: &str = r#"
+echo "$PUNCTUAL_RUN_ID $PUNCTUAL_RUN_ATTEMPT" >> effects
+cat > context
+case "$1" in
+  quick) echo '{"summary": "done", "refs": {"ticketIds": ["T-1"]}, "llm": {"promptTokens": 90, "completionTokens": 10, "estimatedCostUsd": 0.25}}' ;;
+  slow) sleep 30 ;;
+esac
+"#;
+
+const CONFIG: &str = r#"
+default_timezone = "America/Denver"
+[agents.quick]
+runner = "process"
+command = ["sh", "agent.sh", "quick"]
+[agents.slow]
+runner = "process"
+command = ["sh", "agent.sh", "slow"]
+grace = "1s"
+"#;
+
+fn place(test: &str) -> Place {
+    let place = Place::new(test, CONFIG);
+    place.write("agent.sh", AGENT);
+    place
+}
+
+fn cron() -> Value {
+    json!({"agentId": "quick", "scheduleType": "CRON", "cronExpr": "0 9 * * MON-FRI"})
+}
+
+#[test]
+fn a_schedule_is_created_shown_changed_and_deleted() {
+    let place = place("api-crud");
+    let server = place.up();
+    let api = Client::of(&place);
+    let created = api.post("/api/schedules", cron());
+    let schedule = created.json(201);
+    assert_eq!(created.header("etag"), Some("\"1\""));
+    assert_eq!(schedule["timezone"], "America/Denver", "the configured default");
+    assert_eq!((&schedule["cronExpr"], &schedule["dialect"]), (&json!("0 9 * * MON-FRI"), &json!("unix")));
+    assert_eq!(schedule["executorPolicy"]["maxAttempts"], 3);
+    assert_eq!(
+        (&schedule["enabled"], &schedule["version"], &schedule["name"]),
+        (&json!(true), &json!(1), &json!(null))
+    );
+    assert!(schedule["nextExecutionAt"].is_string());
+    let path = format!("/api/schedules/{}", schedule["scheduleId"].as_str().unwrap());
+    // An agent has one schedule without a name in a project; with a name it has more.
+    assert_eq!(api.post("/api/schedules", cron()).problem(409), "agent_taken");
+    let mut named = cron();
+    named["name"] = json!("second");
+    api.post("/api/schedules", named.clone()).json(201);
+    assert_eq!(api.post("/api/schedules", named).problem(409), "name_taken");
+    assert_eq!(api.get("/api/schedules?agentId=quick").json(200).as_array().unwrap().len(), 2);
+    let listed = api.get("/api/schedules?name=second&enabled=true&size=1");
+    assert_eq!((listed.json(200)[0]["name"].as_str(), listed.header("x-total-count")), (Some("second"), Some("1")));
+
+    let change = json!({"cronExpr": "0 10 * * *", "prompt": "What is new?", "executorPolicy": {"priority": 7}});
+    let changed = api.put(&path, change).json(200);
+    assert_eq!(
+        (&changed["cronExpr"], &changed["prompt"], &changed["version"]),
+        (&json!("0 10 * * *"), &json!("What is new?"), &json!(2))
+    );
+    assert_eq!(
+        (&changed["executorPolicy"]["priority"], &changed["executorPolicy"]["maxAttempts"]),
+        (&json!(7), &json!(3))
+    );
+    let stale = api.send("PUT", &path, &[("If-Match", "\"1\"")], Some(json!({"prompt": "mine"})));
+    assert_eq!(stale.problem(409), "other_version");
+    assert_eq!(stale.json(409)["current"]["prompt"], "What is new?");
+    api.send("PUT", &path, &[("If-Match", "\"2\"")], Some(json!({"enabled": false}))).json(200);
+    let disabled = api.get(&path).json(200);
+    assert_eq!((&disabled["enabled"], &disabled["nextExecutionAt"]), (&json!(false), &json!(null)));
+    assert_eq!(disabled["pause"]["source"], "operator");
+
+    assert_eq!(api.delete(&path).status, 204);
+    assert_eq!(api.get(&path).problem(404), "not_found");
+    assert_eq!(api.delete(&path).problem(404), "not_found");
+    // Who did it is in the journal.
+    let journal = api.get("/api/journal?limit=1000").json(200);
+    let of = |kind: &str| journal.as_array().unwrap().iter().find(|entry| entry["kind"] == kind).cloned().expect(kind);
+    assert_eq!(of("schedule_deleted")["by"]["actor"]["token"]["name"], "operator");
+    assert_eq!(of("token_made")["by"]["actor"], "operator");
+    assert!(!journal.to_string().contains("\"hash\""), "what a token is known by is nobody's business");
+    assert!(server.stop().success());
+    place.verify();
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said_with_its_place() {
+    let place = place("api-wrong");
+    let server = place.up();
+    let api = Client::of(&place);
+    for (change, status, code, said) in [
+        (json!({"agentId": null}), 422, "invalid_value", "agentId: it is missing"),
+        (json!({"agentId": "nobody"}), 422, "invalid_value", "use one of quick, slow"),
+        (json!({"cronExpr": "0 24 * * *"}), 422, "invalid_value", "cronExpr: hour: 24 is out of range at position 2"),
+        (json!({"cronExpr": "* * * * *"}), 422, "invalid_value", "it fires every 1m, and may every 5m at most"),
+        (json!({"cronExpr": "0 0 30 2 *"}), 422, "invalid_value", "it never fires"),
+        (json!({"timezone": "Mars/Base"}), 422, "invalid_value", "timezone: "),
+        (json!({"intervalMinutes": 10}), 422, "invalid_value", "it does not go with CRON"),
+        (
+            json!({"scheduleType": "AT", "cronExpr": null, "runAt": "2020-01-01T00:00:00Z"}),
+            422,
+            "invalid_value",
+            "its time is past",
+        ),
+        (json!({"projectScope": "PROJECT"}), 422, "invalid_value", "projectId: it is missing"),
+        (json!({"projectScope": "GLOBAL", "projectId": "p"}), 422, "invalid_value", "a GLOBAL schedule has none"),
+        (
+            json!({"projectScope": "SPECIFIC"}),
+            400,
+            "malformed",
+            "unknown variant `SPECIFIC`, expected `GLOBAL` or `PROJECT`",
+        ),
+        (json!({"colour": "red"}), 400, "malformed", "unknown field `colour`"),
+        (json!({"executorPolicy": {"priority": 11}}), 422, "invalid_value", "executorPolicy.priority"),
+        (
+            json!({"executorPolicy": {"maxAttempts": 0}}),
+            422,
+            "invalid_value",
+            "executorPolicy.maxAttempts: 0 is out of range",
+        ),
+        (json!({"name": "@quick"}), 422, "invalid_value", "names that begin with @"),
+        (json!({"maxDelay": "soon"}), 422, "invalid_value", "maxDelay"),
+        (json!({"calendar": "office"}), 422, "invalid_value", "there is no calendar"),
+    ] {
+        let mut body = cron();
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let answer = api.post("/api/schedules", body);
+        assert_eq!(answer.problem(status), code, "{change}");
+        assert!(answer.text.contains(said), "{change}: {}", answer.text);
+    }
+    assert_eq!(api.get("/api/schedules").json(200), json!([]), "nothing of it is there");
+    let raw = |kind: &str, body: &str| {
+        let head =
+            format!("POST /api/schedules HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: {kind}\r\n");
+        let token = place.read("punctual.db.token");
+        let request =
+            format!("{head}Authorization: Bearer {}\r\nContent-Length: {}\r\n\r\n{body}", token.trim(), body.len());
+        api.raw(request.as_bytes())
+    };
+    assert_eq!(raw("text/plain", "{}").problem(415), "not_json");
+    assert_eq!(raw("application/json", "{").problem(400), "malformed");
+    assert_eq!(raw("application/json", r#"{"agentId": "quick", "agentId": "slow"}"#).problem(400), "malformed");
+    assert_eq!(raw("application/json", &"[".repeat(100_000)).problem(400), "malformed");
+    assert_eq!(raw("application/json", &format!("\"{}\"", "x".repeat(2_000_000))).problem(413), "too_large");
+    assert_eq!(api.get("/api/schedules/nonsense").problem(404), "not_found");
+    assert_eq!(api.get("/api/schedules/..%2f..%2fetc").problem(404), "not_found");
+    assert_eq!(api.get("/nowhere").problem(404), "no_route");
+    assert_eq!(api.send("PATCH", "/api/schedules", &[], None).problem(405), "no_method");
+    assert_eq!(api.get("/api/executions/past?size=0").problem(422), "invalid_value");
+    assert_eq!(api.get("/api/executions/past?colour=red").problem(400), "malformed");
+    assert!(server.stop().success());
+}
+
+fn a_run_is_triggered_recorded_and_counted(place: &Place) {
+    let server = place.up();
+    let api = Client::of(place);
+    assert_eq!(api.post("/api/executions/trigger", json!({})).problem(422), "invalid_value");
+    let body = json!({"agentId": "quick", "projectId": "atlas", "prompt": "Go", "inputs": {"depth": 2}});
+    let asked = api.post("/api/executions/trigger", body).json(202);
+    assert_eq!((&asked["plannedHour"], &asked["immediate"], &asked["priority"]), (&json!(-1), &json!(true), &json!(8)));
+    assert_eq!((&asked["execStatus"], &asked["maxAttempts"]), (&json!("READY"), &json!(3)));
+    let id = asked["executionId"].as_str().unwrap().to_owned();
+    let path = format!("/api/executions/past?executionId={id}");
+    place.until("it is in the history", |_| api.get(&path).json(200)["totalElements"] == 1);
+    let page = api.get(&path).json(200);
+    assert_eq!(
+        (&page["number"], &page["size"], &page["first"], &page["last"]),
+        (&json!(0), &json!(20), &json!(true), &json!(true))
+    );
+    let past = &page["content"][0];
+    assert_eq!(
+        (&past["resultStatus"], &past["responseSummary"], &past["attempt"]),
+        (&json!("SUCCESS"), &json!("done"), &json!(1))
+    );
+    assert_eq!((&past["agentId"], &past["projectId"]), (&json!("quick"), &json!("atlas")));
+    assert_eq!(past["responseRefs"]["ticketIds"], json!(["T-1"]));
+    assert_eq!(past["llmMetrics"]["estimatedCostUsd"], 0.25);
+    let shown = api.get(&format!("/api/executions/past/{}", past["pastExecutionId"].as_str().unwrap())).json(200);
+    assert!(shown["output"].as_str().unwrap().contains("T-1"));
+    assert_eq!(api.get("/api/executions/past/0").problem(404), "not_found");
+    let context: Value = serde_json::from_str(&place.read("context")).unwrap();
+    assert_eq!(
+        (&context["prompt"], &context["inputs"], &context["manual"]),
+        (&json!("Go"), &json!({"depth": 2}), &json!(true))
+    );
+    for (filter, count) in [
+        ("agentId=quick", 1),
+        ("agentId=slow", 0),
+        ("projectId=atlas", 1),
+        ("projectId=other", 0),
+        ("resultStatus=SUCCESS&agentId=quick", 1),
+        ("resultStatus=FAIL", 0),
+        ("from=2020-01-01&to=2020-12-31", 0),
+        ("from=2020-01-01", 1),
+    ] {
+        assert_eq!(api.get(&format!("/api/executions/past?{filter}")).json(200)["totalElements"], count, "{filter}");
+    }
+    let metrics = api.get("/api/executions/metrics?agentId=quick").json(200);
+    assert_eq!(
+        (&metrics["totalRuns"], &metrics["successCount"], &metrics["failCount"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    assert_eq!((&metrics["totalTokens"], &metrics["estimatedCostUsd"]), (&json!(100), &json!(0.25)));
+    assert_eq!(metrics["runsByAgent"], json!({"quick": 1}));
+    assert_eq!(api.get("/api/agents").json(200)[0]["agentId"], "quick");
+    assert_eq!(api.get("/api/nodes").json(200).as_array().unwrap().len(), 1);
+
+    // A run at work is called off only by force.
+    let asked = api.post("/api/executions/trigger", json!({"agentId": "slow"})).json(202);
+    let id = asked["executionId"].as_str().unwrap().to_owned();
+    let status = |api: &Client| {
+        let queue = api.get("/api/executions/future?agentId=slow").json(200);
+        queue[0]["execStatus"].as_str().unwrap_or_default().to_owned()
+    };
+    place.until("it is at work", |_| status(&api) == "RUNNING");
+    let refused = api.post(&format!("/api/executions/future/{id}/cancel"), json!(null)).json(409);
+    assert_eq!(refused["execStatus"], "RUNNING");
+    assert!(refused["lockOwner"].is_string() && refused["leaseUntil"].is_string());
+    let asked = api.post(&format!("/api/executions/future/{id}/cancel?force=true"), json!(null)).json(202);
+    assert_eq!(asked["cancelling"], true);
+    place.until("it is called off", |_| status(&api) == "CANCELLED");
+    let cancelled = api.get(&format!("/api/executions/past?executionId={id}")).json(200);
+    assert_eq!(cancelled["content"][0]["resultStatus"], "CANCELLED");
+    assert!(server.stop().success());
+    place.verify();
+}
+
+#[test]
+fn a_run_is_triggered_recorded_and_counted_on_sqlite() {
+    a_run_is_triggered_recorded_and_counted(&place("api-trigger"));
+}
+
+#[test]
+fn a_run_is_triggered_recorded_and_counted_on_postgres() {
+    let postgres = Postgres::start(Durability::Off).expect("PostgreSQL starts");
+    a_run_is_triggered_recorded_and_counted(&place("api-trigger-pg").with_database(&postgres.address()));
+}
+
+#[test]
+fn nobody_comes_in_without_a_token_or_from_another_site() {
+    let place = place("api-guard");
+    let server = place.up();
+    let api = Client::of(&place);
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(place.path("punctual.db.token")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600, "only its owner may read it");
+    assert_eq!(api.with_token(None).get("/api/schedules").problem(401), "no_token");
+    assert_eq!(api.with_token(Some("pt_wrong")).get("/api/schedules").problem(401), "bad_token");
+    assert_eq!(api.with_token(None).get("/health/live").json(200)["status"], "ok");
+    assert_eq!(api.with_token(None).get("/health/ready").json(200)["status"], "ok");
+    for headers in [
+        [("Host", "evil.example"), ("X-A", "b")],
+        [("Origin", "https://evil.example"), ("X-A", "b")],
+        [("Sec-Fetch-Site", "cross-site"), ("X-A", "b")],
+    ] {
+        let answer = api.send("GET", "/api/schedules", &headers, None);
+        assert!(["bad_host", "bad_origin"].contains(&answer.problem(403).as_str()), "{headers:?}");
+    }
+    let origin = [("Origin", "http://localhost:8470"), ("Sec-Fetch-Site", "same-origin")];
+    api.send("GET", "/api/schedules", &origin, None).json(200);
+    // A token that is taken back allows nothing, and does not come back with a start.
+    let made = api.post("/api/tokens", json!({"name": "ada", "role": "viewer"})).json(201);
+    let ada = api.with_token(made["secret"].as_str());
+    ada.get("/api/schedules").json(200);
+    assert_eq!(ada.post("/api/schedules", cron()).problem(403), "not_allowed");
+    assert_eq!(ada.get("/api/tokens").problem(403), "not_allowed");
+    let listed = api.get("/api/tokens").json(200).to_string();
+    assert!(!listed.contains("pt_") && !listed.contains("hash"), "{listed}");
+    assert_eq!(api.delete(&format!("/api/tokens/{}", made["tokenId"].as_str().unwrap())).status, 204);
+    assert_eq!(ada.get("/api/schedules").problem(401), "bad_token");
+    assert!(server.stop().success());
+    assert!(!place.read("log").contains("pt_"), "no secret is in the log");
+}
+
+#[test]
+fn every_route_asks_for_the_right_that_it_says_it_needs() {
+    let place = place("api-rights");
+    let server = place.up();
+    let api = Client::of(&place);
+    let roles = ["worker", "viewer", "editor", "admin"];
+    let clients: Vec<(&str, Client)> = roles
+        .iter()
+        .map(|role| {
+            let made = api.post("/api/tokens", json!({"name": role, "role": role})).json(201);
+            (*role, api.with_token(made["secret"].as_str()))
+        })
+        .collect();
+    let description = api.get("/api/openapi.json").json(200);
+    let mut walked = 0;
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let right = operation["x-right"].as_str().unwrap_or_else(|| panic!("{method} {path} names no right"));
+            // Ids that nobody has: whoever may come gets to hear that.
+            let path = path
+                .split('/')
+                .map(|part| if part.starts_with('{') { "018f4e9c-0000-7000-8000-000000000001" } else { part });
+            let path = path.collect::<Vec<_>>().join("/");
+            let method = method.to_ascii_uppercase();
+            let body = ["POST", "PUT"].contains(&method.as_str()).then(|| json!({"agentId": "nobody"}));
+            let send = |client: &Client| client.send(&method, &path, &[], body.clone()).status;
+            assert_eq!(send(&api.with_token(None)) == 401, right != "nobody", "{method} {path} without a token");
+            for (role, client) in &clients {
+                let is_allowed = match right {
+                    "nobody" => true,
+                    "viewer" => *role != "worker",
+                    "editor" => ["editor", "admin"].contains(role),
+                    _ => *role == "admin",
+                };
+                let status = send(client);
+                assert_eq!(status != 403, is_allowed, "{method} {path} as {role}: {status}");
+                assert!(status < 500, "{method} {path} as {role}: {status}");
+                walked += 1;
+            }
+        }
+    }
+    assert!(60 <= walked, "{walked} combinations");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_token_for_a_project_sees_and_changes_nothing_else() {
+    let place = place("api-projects");
+    let server = place.up();
+    let api = Client::of(&place);
+    let in_project = |project: Value| {
+        let mut body = cron();
+        body.as_object_mut().unwrap().insert("projectId".to_owned(), project);
+        body
+    };
+    let own = api.post("/api/schedules", in_project(json!("atlas"))).json(201);
+    let other = api.post("/api/schedules", in_project(json!("hermes"))).json(201);
+    api.post("/api/schedules", cron()).json(201);
+    let made = api.post("/api/tokens", json!({"name": "ben", "role": "editor", "projects": ["atlas"]})).json(201);
+    let ben = api.with_token(made["secret"].as_str());
+    let seen = ben.get("/api/schedules").json(200);
+    assert_eq!(seen.as_array().unwrap().iter().map(|it| &it["scheduleId"]).collect::<Vec<_>>(), [&own["scheduleId"]]);
+    let path = format!("/api/schedules/{}", other["scheduleId"].as_str().unwrap());
+    assert_eq!(ben.get(&path).problem(404), "not_found", "as if it were not there");
+    assert_eq!(ben.put(&path, json!({"prompt": "mine"})).problem(404), "not_found");
+    assert_eq!(ben.delete(&path).problem(404), "not_found");
+    let body = json!({"scheduleId": other["scheduleId"]});
+    assert_eq!(ben.post("/api/executions/trigger", body).problem(404), "not_found");
+    assert_eq!(ben.post("/api/executions/trigger", json!({"agentId": "quick"})).problem(403), "other_project");
+    let mut elsewhere = in_project(json!("hermes"));
+    elsewhere["name"] = json!("x");
+    assert_eq!(ben.post("/api/schedules", elsewhere).problem(403), "other_project");
+    let path = format!("/api/schedules/{}", own["scheduleId"].as_str().unwrap());
+    assert_eq!(ben.put(&path, json!({"projectId": "hermes"})).problem(403), "other_project");
+    assert_eq!(ben.get("/api/journal").problem(403), "other_project");
+    assert!(server.stop().success());
+}

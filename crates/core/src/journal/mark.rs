@@ -1,0 +1,133 @@
+//! Marks: what an entry is in the history of runs, and what it is found and counted by.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::entry::{Attempt, Body};
+use crate::run::RunEvent;
+
+/// How an attempt, a run or a range of slots ended, in one of four words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The work was done.
+    Succeeded,
+    /// It was not, or nobody knows.
+    Failed,
+    /// It was called off.
+    Cancelled,
+    /// It was answered without a try.
+    Skipped,
+}
+
+/// What an entry is found by in the history, and what it counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark<'a> {
+    /// The agent.
+    pub agent: &'a str,
+    /// The project.
+    pub project: Option<&'a str>,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// When the work began; when it was scheduled, if it never did.
+    pub shown_at: Timestamp,
+    /// How long the work took, if it began.
+    pub duration_ms: Option<u64>,
+    /// How many tokens models read and wrote.
+    pub tokens: Option<u64>,
+    /// What that cost, in millionths of a dollar.
+    pub cost_micros: Option<u64>,
+}
+
+impl Verdict {
+    /// The word for it in SQL and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Succeeded => "succeeded",
+            Verdict::Failed => "failed",
+            Verdict::Cancelled => "cancelled",
+            Verdict::Skipped => "skipped",
+        }
+    }
+
+    /// How something ended that an event has ended; `None` if it goes on.
+    fn of(event: &RunEvent) -> Option<Verdict> {
+        match event {
+            RunEvent::Succeeded => Some(Verdict::Succeeded),
+            RunEvent::Failed { .. } | RunEvent::OwnerLost { .. } => Some(Verdict::Failed),
+            RunEvent::Cancelled => Some(Verdict::Cancelled),
+            RunEvent::Skipped(_) => Some(Verdict::Skipped),
+            RunEvent::WaitExpired { .. } => Some(Verdict::Failed),
+            RunEvent::Claimed { .. }
+            | RunEvent::Started
+            | RunEvent::HandedBack { .. }
+            | RunEvent::Waits { .. }
+            | RunEvent::Resumed { .. }
+            | RunEvent::CancelAsked
+            | RunEvent::Kept
+            | RunEvent::Parked => None,
+        }
+    }
+}
+
+impl Body {
+    /// What the entry is in the history, if it was written at an instant; `None` if it is no part of it.
+    pub fn mark(&self, at: Timestamp) -> Option<Mark<'_>> {
+        match self {
+            Body::AttemptEnded(attempt) => attempt.mark(at),
+            Body::RunChanged(change) => Some(Mark {
+                // Silence is a no: what was never approved is called off.
+                verdict: match change.event {
+                    RunEvent::WaitExpired { .. } => Verdict::Cancelled,
+                    ref event => Verdict::of(event)?,
+                },
+                agent: &change.agent,
+                project: change.project.as_deref(),
+                shown_at: change.scheduled_at,
+                duration_ms: None,
+                tokens: None,
+                cost_micros: None,
+            }),
+            Body::Skipped(skip) => Some(Mark {
+                agent: &skip.agent,
+                project: skip.project.as_deref(),
+                verdict: Verdict::Skipped,
+                shown_at: skip.first_at,
+                duration_ms: None,
+                tokens: None,
+                cost_micros: None,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Attempt {
+    fn mark(&self, at: Timestamp) -> Option<Mark<'_>> {
+        let duration = self.started_at.map(|started_at| at.duration_since(started_at).as_millis());
+        Some(Mark {
+            agent: &self.agent,
+            project: self.project.as_deref(),
+            verdict: Verdict::of(&self.event)?,
+            shown_at: self.started_at.unwrap_or(self.scheduled_at),
+            duration_ms: duration.map(|duration| u64::try_from(duration).unwrap_or(0)),
+            tokens: tokens(&self.report.llm),
+            cost_micros: self.report.llm.get("estimatedCostUsd").and_then(Value::as_f64).map(micros),
+        })
+    }
+}
+
+/// All tokens of a report: their sum if it says one, or what was read and what was written.
+fn tokens(llm: &Map<String, Value>) -> Option<u64> {
+    let number = |name: &str| llm.get(name).and_then(Value::as_u64);
+    let parts = [number("promptTokens"), number("completionTokens")];
+    let sum = parts.iter().flatten().fold(0, |sum: u64, part| sum.saturating_add(*part));
+    number("totalTokens").or_else(|| parts.iter().any(Option::is_some).then_some(sum))
+}
+
+fn micros(dollars: f64) -> u64 {
+    // What is negative or no number at all is no cost; what is too much is the most.
+    (dollars * 1e6).round() as u64
+}

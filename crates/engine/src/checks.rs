@@ -1,0 +1,134 @@
+//! Checks: what is said about a schedule that somebody asks for, before it is written. Pure.
+//!
+//! In: a schedule as it would be. Out: its next times and what is worth a warning, or why it cannot be.
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::Elapsed;
+use punctual_core::schedule::{CompileError, Schedule, Trigger};
+use punctual_core::time::{Slot, Timetable};
+
+use crate::settings::Settings;
+
+/// How many slots are looked at for one that is not skipped.
+const LOOKED_AT_MAX: usize = 10_000;
+
+/// How many slots are looked at for the shortest time between two.
+const GAPS_MAX: usize = 2_000;
+
+/// The most runs a day that are counted.
+const COUNTED_MAX: usize = 100_000;
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// What operators lay down for schedules that others make.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The shortest time between two runs.
+    pub min_interval: Elapsed,
+    /// With more runs a day there is a warning.
+    pub runs_per_day_warning: usize,
+}
+
+/// Why a schedule cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It names something that does not exist.
+    #[error(transparent)]
+    Invalid(#[from] CompileError),
+    /// It would never run.
+    #[error("it never fires: {0}")]
+    NeverFires(&'static str),
+    /// It would run too often.
+    #[error("it fires every {found}, and may every {allowed} at most")]
+    TooOften {
+        /// The shortest time between two runs.
+        found: Elapsed,
+        /// The shortest that is allowed.
+        allowed: Elapsed,
+    },
+}
+
+/// What there is to say about a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlook {
+    /// What it does, in plain English.
+    pub description: String,
+    /// Its next slots, skipped ones included.
+    pub slots: Vec<Slot>,
+    /// How many runs it has in the next 24 hours.
+    pub runs_per_day: usize,
+    /// What may not be as it was meant.
+    pub warnings: Vec<String>,
+}
+
+/// Looks at what a schedule would do from `now` on, and refuses one that cannot be.
+pub fn check(
+    schedule: &Schedule,
+    settings: &Settings,
+    limits: &Limits,
+    now: Timestamp,
+    count: usize,
+) -> Result<Outlook, Refused> {
+    let timetable = schedule.timetable(&settings.zones, &settings.calendars)?;
+    let from = Schedule::cursor_from(&schedule.trigger, now).at;
+    if !matches!(schedule.trigger, Trigger::OnEvent(_)) && !fires(&timetable, from) {
+        return Err(Refused::NeverFires(match schedule.trigger {
+            Trigger::At(_) => "its time is past",
+            _ => "no time matches its expression, zone, bounds and calendar",
+        }));
+    }
+    if let Some(found) = shortest_gap(&schedule.trigger, &timetable, from).filter(|gap| *gap < limits.min_interval) {
+        return Err(Refused::TooOften { found, allowed: limits.min_interval });
+    }
+    let runs_per_day = runs_until(&timetable, from, now.checked_add(DAY).unwrap_or(Timestamp::MAX));
+    let mut warnings = vec![];
+    if limits.runs_per_day_warning < runs_per_day {
+        warnings.push(format!("it has {runs_per_day} runs in the next 24 hours"));
+    }
+    if !settings.agents.contains(schedule.work.agent()) {
+        warnings.push(format!("no agent {:?} is configured on this node", schedule.work.agent()));
+    }
+    let slots: Vec<Slot> = timetable.slots(from).take(count).collect();
+    let description = schedule.trigger.describe(&schedule.zone);
+    Ok(Outlook { description, slots, runs_per_day, warnings })
+}
+
+/// When a schedule runs next behind an instant.
+pub fn next_run_at(schedule: &Schedule, settings: &Settings, now: Timestamp) -> Option<Timestamp> {
+    if !schedule.is_active() {
+        return None;
+    }
+    let timetable = schedule.timetable(&settings.zones, &settings.calendars).ok()?;
+    let mut slots = timetable.slots(now).take(LOOKED_AT_MAX);
+    slots.find(|slot| slot.skipped.is_none()).map(|slot| slot.scheduled_at)
+}
+
+fn fires(timetable: &Timetable, from: Timestamp) -> bool {
+    let mut slots = timetable.slots(from).take(LOOKED_AT_MAX).peekable();
+    // Too many skipped slots in a row end the search in favour of the schedule.
+    let mut seen = 0;
+    slots.any(|slot| {
+        seen += 1;
+        slot.skipped.is_none() || seen == LOOKED_AT_MAX
+    })
+}
+
+/// The shortest time between two runs of what repeats by a rhythm; times of day are as few as they are.
+fn shortest_gap(trigger: &Trigger, timetable: &Timetable, from: Timestamp) -> Option<Elapsed> {
+    if !matches!(trigger, Trigger::Cron(_) | Trigger::Every(_)) {
+        return None;
+    }
+    let mut before: Option<Timestamp> = None;
+    let mut shortest: Option<SignedDuration> = None;
+    for slot in timetable.slots(from).filter(|slot| slot.skipped.is_none()).take(GAPS_MAX) {
+        let gap = before.map(|before| slot.scheduled_at.duration_since(before));
+        shortest = [shortest, gap].into_iter().flatten().min();
+        before = Some(slot.scheduled_at);
+    }
+    Elapsed::from_milliseconds(i64::try_from(shortest?.as_millis()).ok()?)
+}
+
+fn runs_until(timetable: &Timetable, from: Timestamp, until: Timestamp) -> usize {
+    let day = timetable.slots(from).take_while(|slot| slot.scheduled_at < until);
+    day.filter(|slot| slot.skipped.is_none()).take(COUNTED_MAX).count()
+}

@@ -1,0 +1,15 @@
+//! The native API, a file for each resource.
+
+pub(crate) mod execution_view;
+pub(crate) mod executions;
+pub(crate) mod health;
+pub(crate) mod journal;
+pub(crate) mod nodes;
+pub(crate) mod openapi;
+pub(crate) mod page;
+pub(crate) mod past;
+pub(crate) mod past_view;
+pub(crate) mod schedule_fields;
+pub(crate) mod schedule_view;
+pub(crate) mod schedules;
+pub(crate) mod tokens;

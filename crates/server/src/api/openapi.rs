@@ -1,0 +1,24 @@
+//! The description of the API.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use utoipa::openapi::OpenApi;
+
+/// The description, as it is sent.
+#[derive(Clone)]
+pub(crate) struct Description(Arc<str>);
+
+impl Description {
+    pub(crate) fn new(description: &OpenApi) -> Description {
+        Description(description.to_pretty_json().expect("a description is plain data").into())
+    }
+}
+
+/// This description.
+#[utoipa::path(get, path = "/api/openapi.json", tag = "about", responses((status = 200, description = "OpenAPI 3.1")))]
+pub(crate) async fn document(Extension(description): Extension<Description>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], description.0.to_string()).into_response()
+}

@@ -1,0 +1,110 @@
+//! A schedule, as it is shown.
+
+use jiff::Timestamp;
+use punctual_core::ScheduleId;
+use punctual_core::schedule::{EndReason, Origin, Schedule, ScheduleState, Trigger};
+use punctual_engine::checks::{Outlook, next_run_at};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::schedule_fields::ScheduleFields;
+use crate::app::App;
+
+/// A schedule: every field of a request, and what has become of it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ScheduleView {
+    #[schema(value_type = uuid::Uuid)]
+    schedule_id: ScheduleId,
+    #[serde(flatten)]
+    fields: ScheduleFields,
+    /// The crons behind the first, each with its zone, for a schedule of the file that has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    more_crons: Vec<String>,
+    /// What it does, in plain English.
+    description: String,
+    /// `active`, `paused` or `ended`.
+    #[schema(example = "active")]
+    state: &'static str,
+    /// Who paused or disabled it, when and why.
+    pause: Option<PauseView>,
+    /// Why it is over.
+    #[schema(value_type = Option<String>)]
+    end_reason: Option<EndReason>,
+    /// When it runs next.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_execution_at: Option<Timestamp>,
+    /// How many of its runs have started.
+    runs_started: u64,
+    /// `file` for a schedule that the configuration keeps: it is changed there.
+    #[schema(value_type = Option<String>)]
+    origin: Option<Origin>,
+    /// Raised by every change.
+    version: u64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+    /// What may not be as it was meant.
+    warnings: Vec<String>,
+}
+
+/// Who paused a schedule.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct PauseView {
+    /// `paused` or `disabled`.
+    #[schema(value_type = String)]
+    kind: punctual_core::schedule::PauseKind,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// Who.
+    source: String,
+    /// Why.
+    reason: Option<String>,
+}
+
+impl ScheduleView {
+    pub(crate) fn new(schedule: &Schedule, app: &App) -> ScheduleView {
+        let more_crons = match &schedule.trigger {
+            Trigger::Cron(crons) => crons
+                .iter()
+                .skip(1)
+                .map(|entry| format!("{};{}", entry.cron.text(), entry.zone.as_deref().unwrap_or(&schedule.zone))),
+            _ => return ScheduleView::simple(schedule, app),
+        };
+        let more_crons = more_crons.collect();
+        ScheduleView { more_crons, ..ScheduleView::simple(schedule, app) }
+    }
+
+    /// With the warnings of an outlook.
+    pub(crate) fn warned(self, outlook: Outlook) -> ScheduleView {
+        ScheduleView { warnings: outlook.warnings, ..self }
+    }
+
+    fn simple(schedule: &Schedule, app: &App) -> ScheduleView {
+        let (state, pause, end_reason) = match &schedule.state {
+            ScheduleState::Active => ("active", None, None),
+            ScheduleState::Paused(pause) => {
+                let (source, reason) = (pause.source.clone(), pause.reason.clone());
+                ("paused", Some(PauseView { kind: pause.kind, at: pause.at, source, reason }), None)
+            }
+            ScheduleState::Ended(reason) => ("ended", None, Some(*reason)),
+        };
+        ScheduleView {
+            schedule_id: schedule.id,
+            fields: ScheduleFields::of(schedule),
+            more_crons: vec![],
+            description: schedule.trigger.describe(&schedule.zone),
+            state,
+            pause,
+            end_reason,
+            next_execution_at: next_run_at(schedule, &app.settings, app.now()),
+            runs_started: schedule.runs_started,
+            origin: schedule.origin,
+            version: schedule.version,
+            created_at: schedule.created_at,
+            updated_at: schedule.updated_at,
+            warnings: vec![],
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Schedules.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{ETAG, IF_MATCH};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use punctual_core::ScheduleId;
+use punctual_core::schedule::{Origin, Pause, PauseKind, Schedule};
+use punctual_core::time::Slot;
+use punctual_engine::checks::{self, Outlook, Refused};
+use punctual_engine::edit::EditError;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::page::{PageParams, total};
+use super::schedule_fields::ScheduleFields;
+use super::schedule_view::ScheduleView;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, Problem};
+use crate::extract::{Body, Id, Params};
+
+/// How many of the next times a preview shows.
+const PREVIEWED: usize = 20;
+
+/// How many schedules are read at once.
+const PAGE: usize = 1_000;
+
+/// Create a schedule.
+///
+/// Its plan for today is made at once. An `IMMEDIATE` one has a run that is due now.
+#[utoipa::path(post, path = "/api/schedules", tag = "schedules", request_body = ScheduleFields, responses(
+    (status = 201, body = ScheduleView),
+    (status = 400, description = "The body cannot be read", body = Problem),
+    (status = 409, description = "The name is taken, or the agent has its one schedule without a name", body = Problem),
+    (status = 422, description = "A value cannot be used", body = Problem),
+))]
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(fields): Body<ScheduleFields>,
+) -> Result<Response, ApiError> {
+    let now = app.now();
+    let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
+    allow(&caller, &wanted)?;
+    let outlook = look(&app, &wanted, now)?;
+    let by = caller.by();
+    let created = app.editor_for(&by).create(wanted, now).await.map_err(said_in_our_words)?;
+    app.nudges.schedules_changed();
+    let view = ScheduleView::new(&created, &app).warned(outlook);
+    Ok((StatusCode::CREATED, etag(&created), Json(view)).into_response())
+}
+
+/// Which schedules.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ScheduleParams {
+    /// Of this agent.
+    agent_id: Option<String>,
+    /// Of this project.
+    project_id: Option<String>,
+    /// Of this name.
+    name: Option<String>,
+    /// Only those that are enabled, or only those that are not.
+    enabled: Option<bool>,
+    page: Option<usize>,
+    size: Option<usize>,
+}
+
+/// List schedules, oldest first. Filters combine.
+#[utoipa::path(get, path = "/api/schedules", tag = "schedules", params(ScheduleParams), responses(
+    (status = 200, body = Vec<ScheduleView>, headers(("x-total-count" = u64, description = "How many there are in all"))),
+))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Params(params): Params<ScheduleParams>,
+) -> Result<Response, ApiError> {
+    let (offset, size) = PageParams { page: params.page, size: params.size }.range(1_000)?;
+    let is_asked_for = |schedule: &Schedule| {
+        let is_enabled = !matches!(&schedule.state,
+            punctual_core::schedule::ScheduleState::Paused(pause) if pause.kind == PauseKind::Disabled);
+        caller.reaches(schedule.project.as_deref())
+            && params.agent_id.as_ref().is_none_or(|agent| agent == schedule.work.agent())
+            && params.project_id.as_ref().is_none_or(|project| Some(project) == schedule.project.as_ref())
+            && params.name.as_ref().is_none_or(|name| Some(name) == schedule.name.as_ref())
+            && params.enabled.is_none_or(|enabled| enabled == is_enabled)
+    };
+    let (mut found, mut views, mut after) = (0_usize, vec![], None);
+    loop {
+        let page = app.store.schedules(after, PAGE).await?;
+        for schedule in page.iter().filter(|schedule| is_asked_for(schedule)) {
+            if (offset..offset + size).contains(&found) {
+                views.push(ScheduleView::new(schedule, &app));
+            }
+            found += 1;
+        }
+        after = page.last().map(|last| last.id);
+        if page.len() < PAGE {
+            break;
+        }
+    }
+    Ok((total(found as u64), Json(views)).into_response())
+}
+
+/// Show a schedule, with the time of its next run.
+#[utoipa::path(get, path = "/api/schedules/{scheduleId}", tag = "schedules", params(("scheduleId" = uuid::Uuid, Path)),
+    responses((status = 200, body = ScheduleView), (status = 404, body = Problem)))]
+pub(crate) async fn show(State(app): State<App>, caller: Caller, Id(id): Id<ScheduleId>) -> Result<Response, ApiError> {
+    let schedule = find(&app, &caller, id).await?;
+    Ok((etag(&schedule), Json(ScheduleView::new(&schedule, &app))).into_response())
+}
+
+/// Change a schedule.
+///
+/// What is absent or null stays as it is. The plan follows in the same moment: runs of slots that stay are kept, others are
+/// withdrawn, new ones are planned. `If-Match` with the version that was seen refuses the change if somebody was faster.
+#[utoipa::path(put, path = "/api/schedules/{scheduleId}", tag = "schedules", request_body = ScheduleFields,
+    params(("scheduleId" = uuid::Uuid, Path), ("if-match" = Option<String>, Header, description = "The version that was seen")),
+    responses(
+        (status = 200, body = ScheduleView),
+        (status = 404, body = Problem),
+        (status = 409, description = "It has another version, or its name is taken; `current` is what it is", body = Problem),
+        (status = 422, body = Problem),
+    ))]
+pub(crate) async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Id(id): Id<ScheduleId>,
+    Body(change): Body<ScheduleFields>,
+) -> Result<Response, ApiError> {
+    let now = app.now();
+    let version = if_match(&headers)?;
+    let before = find(&app, &caller, id).await?;
+    refuse_file(&before)?;
+    if version.is_some_and(|version| version != before.version) {
+        let (found, expected) = (before.version, version.unwrap_or_default());
+        let refused = ApiError::from(EditError::OtherVersion { schedule: id, found, expected });
+        return Err(refused.with_current(ScheduleView::new(&before, &app)));
+    }
+    let wanted = change.apply_to(&before, &app, &caller.token.name, now)?;
+    allow(&caller, &wanted)?;
+    let outlook = look(&app, &wanted, now)?;
+    // What was decided was decided on this version.
+    let edited = app.editor_for(&caller.by()).edit(id, Some(before.version), now, |_| wanted.clone()).await;
+    let edited = match edited {
+        Err(refused @ EditError::OtherVersion { .. }) => {
+            let current = find(&app, &caller, id).await?;
+            return Err(ApiError::from(refused).with_current(ScheduleView::new(&current, &app)));
+        }
+        edited => edited.map_err(said_in_our_words)?,
+    };
+    app.nudges.schedules_changed();
+    let view = ScheduleView::new(&edited, &app).warned(outlook);
+    Ok((etag(&edited), Json(view)).into_response())
+}
+
+/// Delete a schedule.
+///
+/// Its planned runs go with it; what is at work goes on.
+#[utoipa::path(delete, path = "/api/schedules/{scheduleId}", tag = "schedules", params(("scheduleId" = uuid::Uuid, Path)),
+    responses((status = 204), (status = 404, body = Problem)))]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ScheduleId>,
+) -> Result<StatusCode, ApiError> {
+    refuse_file(&find(&app, &caller, id).await?)?;
+    app.editor_for(&caller.by()).delete(id, app.now()).await?;
+    app.nudges.schedules_changed();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Why.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Reason {
+    /// Why, for whoever reads it later.
+    #[schema(example = "the target is down")]
+    reason: Option<String>,
+}
+
+/// Pause a schedule: what lies ahead is withdrawn, the slots of the pause are recorded as skipped when it ends.
+#[utoipa::path(post, path = "/api/schedules/{scheduleId}/pause", tag = "schedules", request_body = Reason,
+    params(("scheduleId" = uuid::Uuid, Path)),
+    responses((status = 200, body = ScheduleView), (status = 404, body = Problem)))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ScheduleId>,
+    Body(Reason { reason }): Body<Reason>,
+) -> Result<Response, ApiError> {
+    find(&app, &caller, id).await?;
+    let now = app.now();
+    let pause = Pause { kind: PauseKind::Paused, at: now, source: caller.token.name.clone(), reason: reason.clone() };
+    let paused = app.editor_for(&caller.by_reason(reason)).pause(id, pause, now).await?;
+    app.nudges.schedules_changed();
+    Ok((etag(&paused), Json(ScheduleView::new(&paused, &app))).into_response())
+}
+
+/// Let a paused schedule go on.
+#[utoipa::path(post, path = "/api/schedules/{scheduleId}/resume", tag = "schedules",
+    params(("scheduleId" = uuid::Uuid, Path)),
+    responses((status = 200, body = ScheduleView), (status = 404, body = Problem)))]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ScheduleId>,
+) -> Result<Response, ApiError> {
+    find(&app, &caller, id).await?;
+    let resumed = app.editor_for(&caller.by()).resume(id, app.now()).await?;
+    app.nudges.schedules_changed();
+    Ok((etag(&resumed), Json(ScheduleView::new(&resumed, &app))).into_response())
+}
+
+/// What a draft would do.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PreviewView {
+    /// What it does, in plain English.
+    description: String,
+    /// Its next times.
+    next: Vec<FireView>,
+    /// How many runs it has in the next 24 hours.
+    runs_per_day: usize,
+    /// What may not be as it was meant.
+    warnings: Vec<String>,
+}
+
+/// One of the next times.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FireView {
+    #[schema(value_type = String, format = DateTime)]
+    scheduled_at: Timestamp,
+    /// What the clock of its zone shows.
+    #[schema(example = "2026-03-09T09:00:00")]
+    local_time: String,
+    /// Why it does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<String>,
+    /// What the clock does then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+}
+
+impl FireView {
+    fn of(slot: &Slot) -> FireView {
+        let note = match (slot.is_in_gap, slot.is_second_pass) {
+            (true, _) => Some("the clock jumps over this time: it runs at the first instant behind it"),
+            (_, true) => Some("the clock shows this time for the second time"),
+            _ => None,
+        };
+        FireView {
+            scheduled_at: slot.scheduled_at,
+            local_time: slot.offset.to_datetime(slot.scheduled_at).to_string(),
+            skipped: slot.skipped.map(|reason| reason.to_string()),
+            note,
+        }
+    }
+}
+
+/// Show what a schedule would do, without creating it.
+#[utoipa::path(post, path = "/api/schedules/preview", tag = "schedules", request_body = ScheduleFields, responses(
+    (status = 200, body = PreviewView), (status = 422, body = Problem),
+))]
+pub(crate) async fn preview(
+    State(app): State<App>,
+    caller: Caller,
+    Body(fields): Body<ScheduleFields>,
+) -> Result<Json<PreviewView>, ApiError> {
+    let now = app.now();
+    let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
+    let Outlook { description, slots, runs_per_day, warnings } = look(&app, &wanted, now)?;
+    Ok(Json(PreviewView { description, next: slots.iter().map(FireView::of).collect(), runs_per_day, warnings }))
+}
+
+/// A schedule that is there for whoever asks.
+pub(crate) async fn find(app: &App, caller: &Caller, id: ScheduleId) -> Result<Schedule, ApiError> {
+    let schedule = app.store.schedule(id).await?.filter(|it| caller.reaches(it.project.as_deref()));
+    schedule.ok_or_else(|| ApiError::not_found("schedule", id))
+}
+
+/// Nobody makes a schedule in a project that is not theirs.
+fn allow(caller: &Caller, wanted: &Schedule) -> Result<(), ApiError> {
+    if caller.reaches(wanted.project.as_deref()) {
+        return Ok(());
+    }
+    let detail = "projectId: this token is for other projects";
+    Err(ApiError::new(StatusCode::FORBIDDEN, "other_project", detail))
+}
+
+/// What is kept in the file is changed there.
+fn refuse_file(schedule: &Schedule) -> Result<(), ApiError> {
+    if schedule.origin != Some(Origin::File) {
+        return Ok(());
+    }
+    let detail = "this schedule is kept in the configuration file: change it there; pause and resume work here";
+    Err(ApiError::conflict("kept_in_file", detail))
+}
+
+fn look(app: &App, wanted: &Schedule, now: Timestamp) -> Result<Outlook, ApiError> {
+    let limits =
+        checks::Limits { min_interval: app.rules.min_interval, runs_per_day_warning: app.rules.runs_per_day_warning };
+    checks::check(wanted, &app.settings, &limits, now, PREVIEWED).map_err(|refused| {
+        let field = match wanted.trigger {
+            punctual_core::schedule::Trigger::Every(_) => "intervalMinutes",
+            punctual_core::schedule::Trigger::At(_) => "runAt",
+            punctual_core::schedule::Trigger::Times(_) => "timesOfDay",
+            _ => "cronExpr",
+        };
+        let problem = refused.to_string();
+        match refused {
+            Refused::Invalid(_) => ApiError::invalid("timezone", problem, "use one that exists"),
+            Refused::NeverFires(_) => ApiError::invalid(field, problem, "use a time that comes"),
+            Refused::TooOften { .. } => ApiError::invalid(
+                field,
+                problem,
+                "run it less often, or ask the operator to lower min_interval_seconds",
+            ),
+        }
+    })
+}
+
+/// A name that nobody gave is none that a client knows.
+fn said_in_our_words(refused: EditError) -> ApiError {
+    match refused {
+        EditError::NameTaken(name) if name.starts_with('@') => {
+            let agent = name.trim_start_matches('@');
+            let detail =
+                format!("agent {agent} has a schedule without a name in this project already; give this one a name");
+            ApiError::conflict("agent_taken", detail)
+        }
+        refused => refused.into(),
+    }
+}
+
+fn etag(schedule: &Schedule) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Ok(value) = format!("\"{}\"", schedule.version).parse() {
+        headers.insert(ETAG, value);
+    }
+    headers
+}
+
+/// The version that a client has seen.
+fn if_match(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let version = text.trim_matches('"').parse().ok();
+    version.map(Some).ok_or_else(|| ApiError::malformed("If-Match: use the version of the schedule, like \"3\""))
+}

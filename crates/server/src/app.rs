@@ -1,0 +1,80 @@
+//! What handlers work with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual_core::time::Zone;
+use punctual_core::{By, Elapsed};
+use punctual_engine::clock::Clock;
+use punctual_engine::edit::Editor;
+use punctual_engine::ids::Ids;
+use punctual_engine::node::Nudges;
+use punctual_engine::settings::Settings;
+use punctual_store::Store;
+
+use crate::auth::Doors;
+
+/// Everything that a handler may need.
+#[derive(Clone)]
+pub struct App {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// Carries out what people ask for.
+    pub editor: Editor,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// New ids.
+    pub ids: Arc<dyn Ids>,
+    /// The settings of this node.
+    pub settings: Arc<Settings>,
+    /// What operators lay down.
+    pub rules: Arc<HouseRules>,
+    /// Tells the loops of this node that something has changed.
+    pub nudges: Arc<Nudges>,
+    /// Who may come in.
+    pub doors: Arc<Doors>,
+}
+
+/// What operators lay down for everybody who comes over the API.
+#[derive(Debug, Clone)]
+pub struct HouseRules {
+    /// The agents of this node.
+    pub agents: BTreeMap<String, AgentInfo>,
+    /// The zone of requests that name none.
+    pub default_zone: Zone,
+    /// The shortest time between two runs of a schedule.
+    pub min_interval: Elapsed,
+    /// With more runs a day, whoever makes a schedule is warned.
+    pub runs_per_day_warning: usize,
+}
+
+/// What people may know of an agent.
+#[derive(Debug, Clone)]
+pub struct AgentInfo {
+    /// What carries its work out.
+    pub runner: &'static str,
+    /// What it may do: `read`, `write` or `exec`.
+    pub risk: &'static str,
+    /// How long a run may take, unless its schedule says otherwise.
+    pub timeout: Elapsed,
+    /// How many of its runs may be at work.
+    pub max_concurrent: Option<u32>,
+}
+
+impl App {
+    /// The time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The editor, on behalf of somebody.
+    pub(crate) fn editor_for(&self, by: &By) -> Editor {
+        self.editor.by(by.clone())
+    }
+
+    /// The names of the agents of this node.
+    pub(crate) fn agents(&self) -> BTreeSet<&str> {
+        self.rules.agents.keys().map(String::as_str).collect()
+    }
+}

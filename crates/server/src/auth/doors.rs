@@ -1,0 +1,100 @@
+//! The doors: which tokens are good, as the store has them, read again from time to time.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::{Token, TokenId};
+use punctual_store::{Result, Store};
+use subtle::ConstantTimeEq;
+
+use super::Secret;
+
+/// How long tokens are good without a look into the store: one that another node takes back works no longer than this.
+const FRESH_FOR: Duration = Duration::from_secs(2);
+
+/// How often it is noted that a token is used.
+const NOTED_EVERY: SignedDuration = SignedDuration::from_mins(1);
+
+/// Which tokens are good, and by which names this server may be called.
+#[derive(Debug)]
+pub struct Doors {
+    hosts: Vec<String>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    tokens: Vec<Token>,
+    /// When they were read, since the machine was started.
+    read_at: Option<Duration>,
+    used_at: BTreeMap<TokenId, Timestamp>,
+}
+
+impl Doors {
+    /// Doors of a server that may be called by these names, as `Host` and `Origin` have them.
+    pub fn new(hosts: Vec<String>) -> Doors {
+        Doors { hosts, known: Mutex::default() }
+    }
+
+    /// Whether this server may be called by a name. Names of this machine's own loopback are always its own.
+    pub(crate) fn is_host(&self, host: &str) -> bool {
+        let name = host.rsplit_once(':').filter(|(_, port)| port.chars().all(|it| it.is_ascii_digit()));
+        let name = name.map_or(host, |(name, _)| name).to_ascii_lowercase();
+        matches!(name.as_str(), "localhost" | "127.0.0.1" | "[::1]")
+            || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(&name) || own.eq_ignore_ascii_case(host))
+    }
+
+    /// The token of a secret, if it is good now.
+    pub(crate) async fn find(
+        &self,
+        store: &dyn Store,
+        secret: &Secret,
+        now: Timestamp,
+        boot: Duration,
+    ) -> Result<Option<Token>> {
+        let is_fresh = |known: &Known| known.read_at.is_some_and(|read_at| boot.saturating_sub(read_at) < FRESH_FOR);
+        if !is_fresh(&self.known()) {
+            let tokens = store.tokens().await?.into_iter().map(|record| record.token).collect();
+            let mut known = self.known();
+            (known.tokens, known.read_at) = (tokens, Some(boot));
+        }
+        let hash = secret.hash();
+        let found = {
+            let known = self.known();
+            // All of them are compared, whichever it is.
+            let mut found = None;
+            for token in &known.tokens {
+                if bool::from(token.hash.as_bytes().ct_eq(hash.as_bytes())) {
+                    found = Some(token.clone());
+                }
+            }
+            found.filter(|token| token.is_valid(now))
+        };
+        if let Some(token) = &found
+            && self.is_to_be_noted(token.id, now)
+        {
+            store.note_used(vec![(token.id, now)]).await?;
+        }
+        Ok(found)
+    }
+
+    /// The tokens are read again before the next one is looked for.
+    pub(crate) fn tokens_changed(&self) {
+        self.known().read_at = None;
+    }
+
+    fn is_to_be_noted(&self, id: TokenId, now: Timestamp) -> bool {
+        let mut known = self.known();
+        let is_due = known.used_at.get(&id).is_none_or(|at| NOTED_EVERY <= now.duration_since(*at).abs());
+        if is_due {
+            known.used_at.insert(id, now);
+        }
+        is_due
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,114 @@
+//! The guard: whoever comes is looked at here, before any handler. Host, Origin, token, role, in this order.
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use punctual_core::{Actor, By, Token};
+
+use super::{Right, Secret};
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Whoever has come in: by a token, or without one where nobody has to have one.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) token: Token,
+}
+
+impl Caller {
+    /// Who the journal says it was.
+    pub(crate) fn by(&self) -> By {
+        By::new(Actor::Token { id: self.token.id, name: self.token.name.clone() })
+    }
+
+    /// The same, with a reason.
+    pub(crate) fn by_reason(&self, reason: Option<String>) -> By {
+        By { reason, ..self.by() }
+    }
+
+    /// Whether what belongs to a project, or to none, is for them.
+    pub(crate) fn reaches(&self, project: Option<&str>) -> bool {
+        self.token.reaches(project)
+    }
+
+    /// The projects that they may see, if not all.
+    pub(crate) fn projects(&self) -> Option<Vec<String>> {
+        Some(self.token.projects.as_ref()?.iter().cloned().collect())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, ApiError> {
+        parts.extensions.get::<Caller>().cloned().ok_or_else(not_allowed)
+    }
+}
+
+/// Lets a request pass if it may.
+pub(crate) async fn guard(
+    State((app, right)): State<(App, Right)>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    check_host(&app, request.headers())?;
+    check_origin(&app, request.headers())?;
+    if right != Right::Nobody {
+        let secret = bearer(request.headers())?;
+        let (now, boot) = (app.clock.now(), app.clock.boot());
+        let found = app.doors.find(&*app.store, &secret, now, boot).await?;
+        let token = found.ok_or_else(|| {
+            ApiError::new(StatusCode::UNAUTHORIZED, "bad_token", "this token is not known here, or its time is over")
+        })?;
+        if !right.is_held_by(token.role) {
+            return Err(not_allowed());
+        }
+        request.extensions_mut().insert(Caller { token });
+    }
+    Ok(next.run(request).await)
+}
+
+fn not_allowed() -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, "not_allowed", "this token does not allow this")
+}
+
+/// A page of another site that has its name point here does not know our names.
+fn check_host(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    if host.is_some_and(|host| app.doors.is_host(host)) {
+        return Ok(());
+    }
+    let detail = "this server is not called so; operators name it with allowed_hosts";
+    Err(ApiError::new(StatusCode::FORBIDDEN, "bad_host", detail))
+}
+
+/// Browsers say which site a request comes from; no other site is welcome.
+fn check_origin(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
+    let refuse = || ApiError::new(StatusCode::FORBIDDEN, "bad_origin", "requests from other sites are not carried out");
+    if let Some(origin) = headers.get(header::ORIGIN) {
+        let host = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
+        if !host.is_some_and(|host| app.doors.is_host(host)) {
+            return Err(refuse());
+        }
+    }
+    match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => Err(refuse()),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Result<Secret, ApiError> {
+    let missing = || {
+        let detail = "send a token: Authorization: Bearer pt_…; `punctual token create` makes one";
+        ApiError::new(StatusCode::UNAUTHORIZED, "no_token", detail)
+    };
+    let value = headers.get(header::AUTHORIZATION).ok_or_else(missing)?;
+    let text = value.to_str().map_err(|_| missing())?;
+    let (scheme, secret) = text.split_once(' ').ok_or_else(missing)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(missing());
+    }
+    Ok(Secret::given(secret))
+}

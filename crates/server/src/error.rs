@@ -1,0 +1,155 @@
+//! Errors, as clients get them: problem details (RFC 9457) with a code that stays the same. The one place where status codes
+//! are chosen.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use punctual_core::ParseError;
+use punctual_engine::edit::EditError;
+use punctual_store::StoreError;
+use serde::Serialize;
+use tracing::error;
+use utoipa::ToSchema;
+
+/// What went wrong, as a problem document.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Problem {
+    /// The kind of problem: its code, as an address.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:punctual:problem:invalid_value")]
+    pub(crate) kind: String,
+    /// The status, in words.
+    #[schema(example = "Unprocessable Entity")]
+    pub(crate) title: &'static str,
+    /// The status.
+    #[schema(example = 422)]
+    pub(crate) status: u16,
+    /// A word for programs that stays the same from release to release.
+    #[schema(example = "invalid_value")]
+    pub(crate) code: &'static str,
+    /// What is wrong, and what would be right.
+    #[schema(example = "cronExpr: hour: 24 is out of range at position 2; use 0 to 23")]
+    pub(crate) detail: String,
+    /// The field at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "cronExpr")]
+    pub(crate) field: Option<String>,
+    /// Where in the field the trouble begins: a character, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) position: Option<usize>,
+    /// What would be right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "use 0 to 23")]
+    pub(crate) fix: Option<String>,
+    /// What it is now, where somebody else was faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) current: Option<serde_json::Value>,
+}
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiError(Box<Problem>);
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> ApiError {
+        ApiError(Box::new(Problem {
+            kind: format!("urn:punctual:problem:{code}"),
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            code,
+            detail: detail.into(),
+            field: None,
+            position: None,
+            fix: None,
+            current: None,
+        }))
+    }
+
+    /// The request cannot be read.
+    pub(crate) fn malformed(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "malformed", detail)
+    }
+
+    /// A value cannot be used.
+    pub(crate) fn invalid(field: impl Into<String>, problem: impl Into<String>, fix: impl Into<String>) -> ApiError {
+        let (field, problem, fix) = (field.into(), problem.into(), fix.into());
+        let detail = format!("{field}: {problem}; {fix}");
+        let mut error = ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value", detail);
+        (error.0.field, error.0.fix) = (Some(field), Some(fix));
+        error
+    }
+
+    /// The text of a field cannot be read.
+    pub(crate) fn unreadable(field: &str, error: ParseError) -> ApiError {
+        let inner = if error.field == field { String::new() } else { format!("{}: ", error.field) };
+        let problem = format!("{inner}{}", error.problem);
+        let place = error.position.map(|position| format!(" at position {position}")).unwrap_or_default();
+        let mut refused = ApiError::invalid(field, format!("{problem}{place}"), error.fix);
+        refused.0.position = error.position;
+        refused
+    }
+
+    /// It is not there, or not for whoever asks.
+    pub(crate) fn not_found(what: &str, id: impl std::fmt::Display) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("{what} {id} does not exist"))
+    }
+
+    /// Something stands in the way.
+    pub(crate) fn conflict(code: &'static str, detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// With what it is now.
+    pub(crate) fn with_current(mut self, current: impl Serialize) -> ApiError {
+        self.0.current = serde_json::to_value(current).ok();
+        self
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(&*self.0)).into_response();
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(failed: StoreError) -> ApiError {
+        match failed {
+            StoreError::NotFound { what, id } => ApiError::not_found(what, id),
+            StoreError::Conflict { .. } | StoreError::StaleEpoch(_) => {
+                ApiError::conflict("changed_meanwhile", failed.to_string())
+            }
+            StoreError::DiskFull | StoreError::Unavailable { .. } => {
+                error!(error = %failed, "a request could not be carried out");
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", failed.to_string())
+            }
+            other => {
+                error!(error = %other, cause = ?std::error::Error::source(&other), "a request could not be carried out");
+                let detail = "the server could not carry this out; its log says why";
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+            }
+        }
+    }
+}
+
+impl From<EditError> for ApiError {
+    fn from(refused: EditError) -> ApiError {
+        match refused {
+            EditError::Invalid(error) => ApiError::invalid("timezone", error.to_string(), "use one that exists"),
+            EditError::NotFound(id) => ApiError::not_found("schedule", id),
+            EditError::OtherVersion { .. } => ApiError::conflict("other_version", refused.to_string()),
+            EditError::NameTaken(_) => ApiError::conflict("name_taken", refused.to_string()),
+            EditError::Busy(_) => ApiError::conflict("changed_meanwhile", refused.to_string()),
+            EditError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Every route, with the right that it needs.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Info, OpenApi, PathItem};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::routes;
+
+use crate::api::{executions, health, journal, nodes, openapi, past, schedules, tokens};
+use crate::app::App;
+use crate::auth::{Right, guard};
+use crate::error::ApiError;
+
+/// The largest body that is read.
+const BODY_MAX: usize = 1024 * 1024;
+
+/// Routes as they are put together: none without a right.
+struct Routes {
+    app: App,
+    router: OpenApiRouter<App>,
+}
+
+impl Routes {
+    fn new(app: App) -> Routes {
+        let info = Info::new("Punctual", env!("CARGO_PKG_VERSION"));
+        let mut description = OpenApi::new(info, utoipa::openapi::Paths::new());
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = description.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        Routes { app, router: OpenApiRouter::with_openapi(description) }
+    }
+
+    /// Adds routes that need a right. The guard stands before each of them, and the description names it.
+    fn with(mut self, right: Right, (schemas, mut paths, methods): UtoipaMethodRouter<App>) -> Routes {
+        paths.paths.values_mut().for_each(|item| describe(item, right));
+        let guarded = methods.route_layer(from_fn_with_state((self.app.clone(), right), guard));
+        self.router = self.router.routes((schemas, paths, guarded));
+        self
+    }
+}
+
+fn describe(item: &mut PathItem, right: Right) {
+    let operations =
+        [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch].into_iter().flatten();
+    for operation in operations {
+        let extension = Extensions::builder().add("x-right", right.as_str()).build();
+        operation.extensions.get_or_insert_default().merge(extension);
+        if right != Right::Nobody {
+            operation.security = Some(vec![SecurityRequirement::new("token", [""; 0])]);
+        }
+    }
+}
+
+/// Everything that a server answers.
+pub fn router(app: App) -> Router {
+    let routes = Routes::new(app.clone())
+        .with(Right::Edit, routes!(schedules::create))
+        .with(Right::View, routes!(schedules::list))
+        .with(Right::View, routes!(schedules::show))
+        .with(Right::Edit, routes!(schedules::update))
+        .with(Right::Edit, routes!(schedules::delete))
+        .with(Right::Edit, routes!(schedules::pause))
+        .with(Right::Edit, routes!(schedules::resume))
+        .with(Right::View, routes!(schedules::preview))
+        .with(Right::View, routes!(executions::future))
+        .with(Right::Edit, routes!(executions::cancel))
+        .with(Right::Edit, routes!(executions::trigger))
+        .with(Right::View, routes!(past::list))
+        .with(Right::View, routes!(past::show))
+        .with(Right::View, routes!(past::metrics))
+        .with(Right::View, routes!(nodes::agents))
+        .with(Right::View, routes!(nodes::nodes))
+        .with(Right::View, routes!(journal::list))
+        .with(Right::Administer, routes!(tokens::create))
+        .with(Right::Administer, routes!(tokens::list))
+        .with(Right::Administer, routes!(tokens::revoke))
+        .with(Right::View, routes!(openapi::document))
+        .with(Right::Nobody, routes!(health::live))
+        .with(Right::Nobody, routes!(health::ready));
+    let (router, description) = routes.router.split_for_parts();
+    let description = openapi::Description::new(&description);
+    router
+        .fallback(|| async { ApiError::new(axum::http::StatusCode::NOT_FOUND, "no_route", "there is nothing here") })
+        .method_not_allowed_fallback(|| async {
+            let detail = "this path does not answer to this method";
+            ApiError::new(axum::http::StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
+        })
+        .layer(axum::Extension(description))
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .with_state(app)
+}

@@ -1,0 +1,102 @@
+//! What became of runs and slots, for people.
+
+use async_trait::async_trait;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::PostgresStore;
+use super::plan::rows_max;
+use super::rows::read_entry;
+use super::values::At;
+use crate::columns::{count, from_word};
+use crate::error::Result;
+use crate::requests::{HistoryFilter, HistoryItem, Totals};
+use crate::roles::History;
+
+type Param = (Box<dyn ToSql + Sync + Send>, Type);
+
+#[async_trait]
+impl History for PostgresStore {
+    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
+        let connections = self.connections.clone();
+        let (conditions, mut params) = conditions(filter);
+        params.push((Box::new(rows_max(filter.limit)), Type::INT8));
+        params.push((Box::new(rows_max(filter.offset)), Type::INT8));
+        self.read("reading the history", async move {
+            let (limit, offset) = (params.len() - 1, params.len());
+            let sql = format!(
+                "SELECT seq, at, body, checksum FROM journal WHERE {conditions}
+                ORDER BY shown_at DESC, seq DESC LIMIT ${limit} OFFSET ${offset}"
+            );
+            let rows = connections.query(&sql, &borrowed(&params)).await?;
+            let mut items = vec![];
+            for row in &rows {
+                items.extend(HistoryItem::of(&read_entry(row)?.into_entry()?));
+            }
+            Ok(items)
+        })
+        .await
+    }
+
+    async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
+        let connections = self.connections.clone();
+        let (conditions, params) = conditions(filter);
+        self.read("counting the history", async move {
+            let sql = format!("SELECT count(*) FROM journal WHERE {conditions}");
+            let rows = connections.query(&sql, &borrowed(&params)).await?;
+            Ok(count(rows[0].get(0)))
+        })
+        .await
+    }
+
+    async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
+        let connections = self.connections.clone();
+        let (conditions, params) = conditions(filter);
+        self.read("summing up the history", async move {
+            let sql = format!(
+                "SELECT agent, verdict, count(*), sum(duration_ms)::bigint, coalesce(sum(tokens), 0)::bigint,
+                    coalesce(sum(cost_micros), 0)::bigint
+                FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict"
+            );
+            let rows = connections.query(&sql, &borrowed(&params)).await?;
+            let mut totals = vec![];
+            for row in &rows {
+                let number = |column: usize| count(row.get(column));
+                totals.push(Totals {
+                    agent: row.get(0),
+                    verdict: from_word(row.get(1), "a verdict")?,
+                    attempts: number(2),
+                    duration_ms: number(3),
+                    tokens: number(4),
+                    cost_micros: number(5),
+                });
+            }
+            totals.sort_by(|a, b| (&a.agent, a.verdict).cmp(&(&b.agent, b.verdict)));
+            Ok(totals)
+        })
+        .await
+    }
+}
+
+/// What a filter asks for. The text is made of constants: what people say is in the parameters.
+fn conditions(filter: &HistoryFilter) -> (String, Vec<Param>) {
+    let mut sql = "verdict IS NOT NULL AND (SELECT first_seq FROM pen) <= seq".to_owned();
+    let mut params: Vec<Param> = vec![];
+    let mut add = |condition: &'static str, behind: &'static str, param: Option<Param>| {
+        if let Some(param) = param {
+            params.push(param);
+            sql += &format!(" AND {condition}${}{behind}", params.len());
+        }
+    };
+    add("schedule_id = ", "", filter.schedule.map(|id| (Box::new(id.0) as _, Type::UUID)));
+    add("run_id = ", "", filter.run.map(|id| (Box::new(id.0) as _, Type::UUID)));
+    add("agent = ", "", filter.agent.clone().map(|agent| (Box::new(agent) as _, Type::TEXT)));
+    add("project = ANY(", ")", filter.projects.clone().map(|it| (Box::new(it) as _, Type::TEXT_ARRAY)));
+    add("verdict = ", "", filter.verdict.map(|verdict| (Box::new(verdict.as_str()) as _, Type::TEXT)));
+    add("shown_at > ", "", filter.from.map(|from| (Box::new(At::before(from)) as _, Type::TIMESTAMPTZ)));
+    add("shown_at <= ", "", filter.until.map(|until| (Box::new(At::before(until)) as _, Type::TIMESTAMPTZ)));
+    (sql, params)
+}
+
+fn borrowed(params: &[Param]) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
+}

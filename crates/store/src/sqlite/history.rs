@@ -1,0 +1,98 @@
+//! What became of runs and slots, for people.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, ToSql, params_from_iter};
+
+use super::SqliteStore;
+use super::fault::Done;
+use super::journal::read_entry;
+use super::plan::rows_max;
+use super::values::{Id, count, from_word, micros_before, to_json};
+use crate::error::Result;
+use crate::requests::{HistoryFilter, HistoryItem, Totals};
+use crate::roles::History;
+
+#[async_trait]
+impl History for SqliteStore {
+    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
+        let filter = filter.clone();
+        self.read("reading the history", move |connection| history(connection, &filter)).await
+    }
+
+    async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
+        let filter = filter.clone();
+        self.read("counting the history", move |connection| {
+            let (conditions, params) = conditions(&filter);
+            let sql = format!("SELECT count(*) FROM journal WHERE {conditions}");
+            let mut statement = connection.prepare_cached(&sql)?;
+            Ok(count(statement.query_row(params_from_iter(params), |row| row.get(0))?))
+        })
+        .await
+    }
+
+    async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
+        let filter = filter.clone();
+        self.read("summing up the history", move |connection| totals(connection, &filter)).await
+    }
+}
+
+fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryItem>> {
+    let (conditions, mut params) = conditions(filter);
+    params.extend([Box::new(rows_max(filter.limit)) as Box<dyn ToSql>, Box::new(rows_max(filter.offset))]);
+    let sql = format!(
+        "SELECT seq, at, body, checksum FROM journal WHERE {conditions} ORDER BY shown_at DESC, seq DESC LIMIT ? OFFSET ?"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(params))?;
+    let mut items = vec![];
+    while let Some(row) = rows.next()? {
+        items.extend(HistoryItem::of(&read_entry(row)?.into_entry()?));
+    }
+    Ok(items)
+}
+
+fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> {
+    let (conditions, params) = conditions(filter);
+    let sql = format!(
+        "SELECT agent, verdict, count(*), sum(duration_ms), ifnull(sum(tokens), 0), ifnull(sum(cost_micros), 0)
+        FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict ORDER BY agent, verdict"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(params))?;
+    let mut totals = vec![];
+    while let Some(row) = rows.next()? {
+        let number = |column| Ok::<u64, rusqlite::Error>(count(row.get(column)?));
+        totals.push(Totals {
+            agent: row.get(0)?,
+            verdict: from_word(&row.get::<_, String>(1)?, "a verdict")?,
+            attempts: number(2)?,
+            duration_ms: number(3)?,
+            tokens: number(4)?,
+            cost_micros: number(5)?,
+        });
+    }
+    // By the order of verdicts, not of their words.
+    totals.sort_by(|a, b| (&a.agent, a.verdict).cmp(&(&b.agent, b.verdict)));
+    Ok(totals)
+}
+
+/// What a filter asks for. The text is made of constants: what people say is in the parameters.
+fn conditions(filter: &HistoryFilter) -> (String, Vec<Box<dyn ToSql>>) {
+    let mut sql = "verdict IS NOT NULL AND (SELECT first_seq FROM head) <= seq".to_owned();
+    let mut params: Vec<Box<dyn ToSql>> = vec![];
+    let mut add = |condition: &'static str, param: Option<Box<dyn ToSql>>| {
+        if let Some(param) = param {
+            sql += condition;
+            params.push(param);
+        }
+    };
+    add(" AND schedule_id = ?", filter.schedule.map(|id| Box::new(Id(id.0)) as _));
+    add(" AND run_id = ?", filter.run.map(|id| Box::new(Id(id.0)) as _));
+    add(" AND agent = ?", filter.agent.clone().map(|agent| Box::new(agent) as _));
+    let projects = filter.projects.as_ref();
+    add(" AND project IN (SELECT value FROM json_each(?))", projects.map(|it| Box::new(to_json(it)) as _));
+    add(" AND verdict = ?", filter.verdict.map(|verdict| Box::new(verdict.as_str()) as _));
+    add(" AND shown_at > ?", filter.from.map(|from| Box::new(micros_before(from)) as _));
+    add(" AND shown_at <= ?", filter.until.map(|until| Box::new(micros_before(until)) as _));
+    (sql, params)
+}

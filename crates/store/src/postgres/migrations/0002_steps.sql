@@ -80,6 +80,34 @@ BEGIN
 END
 $$;
 
+-- The usual life of a run: it is claimed, it starts, it ends well. The state that the runs were read in, the one that they come
+-- to, who owns them then and whether their work has begun; then each run, with the epoch that it was read with; and how many
+-- they are. What such a run has no more is taken from it.
+CREATE FUNCTION step_runs(
+    text, text, uuid, boolean,
+    uuid[], bigint[], bigint[], bigint[], bigint[], timestamptz[], timestamptz[], timestamptz[], text[], bigint)
+RETURNS void LANGUAGE plpgsql
+SET jit = off SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    as_read bigint;
+BEGIN
+    UPDATE runs
+    SET
+        state = $2, ready_at = NULL, resumes = false, owner = $3, wait_for = NULL, wait_until = NULL, reason = NULL,
+        has_started = $4, epoch = new.epoch, attempt = new.attempt, losses = new.losses, expires_at = new.expires_at,
+        started_at = new.started_at, ended_at = new.ended_at, last_end = new.last_end::json
+    FROM unnest($5, $6, $7, $8, $9, $10, $11, $12, $13)
+        AS new (id, old_epoch, epoch, attempt, losses, expires_at, started_at, ended_at, last_end)
+    WHERE runs.id = new.id AND runs.state = $1 AND runs.epoch = new.old_epoch;
+    GET DIAGNOSTICS as_read = ROW_COUNT;
+    IF as_read <> $14 THEN
+        PERFORM expect_rows(as_read, $14);
+    END IF;
+END
+$$;
+
 -- The last of them: the states and epochs that they were read with, and how many they are.
 CREATE FUNCTION update_runs(
     uuid[], uuid[], bigint[], text[], timestamptz[], timestamptz[], timestamptz[], uuid[], uuid[], text[],

@@ -108,7 +108,6 @@ CREATE UNIQUE INDEX runs_by_slot ON runs (schedule_id, slot_key) WHERE schedule_
 CREATE INDEX runs_by_time ON runs (scheduled_at, id);
 CREATE INDEX runs_of_schedule ON runs (schedule_id, scheduled_at, id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX runs_live ON runs (schedule_id) WHERE ended_at IS NULL;
-CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
 -- The last day that has begun, by zone.
 CREATE TABLE days (

@@ -1,7 +1,8 @@
-//! Rows that no run can have: the tables hold whatever is written, so whoever reads them refuses it.
+//! Rows that somebody else has changed: what no run can be is refused by whoever reads it, and nothing is written over what was
+//! not read.
 
 use punctual_store::conformance::{Bench, block_on};
-use punctual_store::{Journal, Runs, StoreError};
+use punctual_store::{Decision, Journal, RunWritten, Runs, StoreError};
 use serde_json::json;
 
 use crate::postgres_support::session::Session;
@@ -61,4 +62,23 @@ fn a_row_that_contradicts_itself_is_refused() {
         session.run("TRUNCATE runs; INSERT INTO runs SELECT * FROM as_it_was");
     }
     assert_clean(&open(&address));
+}
+
+#[test]
+fn a_step_is_written_over_nothing_but_the_row_that_was_read() {
+    for change in ["epoch = epoch + 1", "state = 'planned', owner = NULL, ready_at = due_at"] {
+        let address = fresh_schema();
+        let mut bench = Bench::new(Box::new(open(&address)));
+        let node = bench.join("a");
+        bench.due_run(json!({}));
+        let claimed = bench.claim_one(node);
+        let session = Session::open(&address);
+        session.run(&format!("UPDATE runs SET {change}"));
+        let row = || session.ask("SELECT runs::text FROM runs");
+        let before = row();
+        // The step fails, everything is read again, and it turns out to be another's.
+        let written = bench.settle(&claimed, Decision::Start);
+        assert_eq!(written, RunWritten::Stale, "{change}");
+        assert_eq!(row(), before, "{change}");
+    }
 }

@@ -72,7 +72,7 @@ CREATE TABLE terms (
 );
 
 -- Few indexes, none on what a run's life changes but its end: each step is one row in its page. Who claims looks into the
--- mirror, not here. No CHECKs: they would be a tenth of every step, and whoever reads a row refuses what contradicts itself.
+-- mirror, not here. No CHECKs: every step would pay for all of them, and whoever reads a row refuses what contradicts itself.
 CREATE TABLE runs (
     id uuid PRIMARY KEY,
     -- The schedule may be gone while its runs are still at work.

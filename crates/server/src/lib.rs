@@ -1,7 +1,7 @@
 //! The HTTP edge of Punctual: handlers translate, the engine decides.
 //!
 //! In: an [`App`], and a listener. Out: answers. Every route is registered with the [`auth::Right`] that it needs, in
-//! [`routes::Routes`]: there is no other way in. Status codes are chosen in `error.rs` alone.
+//! `routes.rs`: there is no other way in. Status codes are chosen in `error.rs` alone.
 
 mod api;
 mod app;

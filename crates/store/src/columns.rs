@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use punctual_core::NodeId;
-use punctual_core::run::{Outcome, RunState, Tally};
+use punctual_core::run::{Outcome, Run, RunState, Tally};
 use punctual_core::schedule::{Cursor, Schedule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,8 +54,17 @@ impl StateColumns {
         columns
     }
 
-    /// The state that the columns say.
+    /// The state that the columns say, all of them: one that has no place in it is a contradiction.
     pub(crate) fn to_state(&self) -> Result<RunState, Damage> {
+        let state = self.named_state()?;
+        if StateColumns::of(&state) != *self {
+            return Err(Damage(format!("a run that is {} has columns of another state: {self:?}", self.state)));
+        }
+        Ok(state)
+    }
+
+    /// The state that has the name, from the columns that it needs.
+    fn named_state(&self) -> Result<RunState, Damage> {
         let StateColumns { resumes, tally, .. } = *self;
         let reason = || self.reason.as_deref().ok_or_else(|| self.lacks("reason"));
         let owner = || self.owner.ok_or_else(|| self.lacks("owner"));
@@ -84,6 +93,23 @@ impl StateColumns {
     fn lacks(&self, what: &str) -> Damage {
         Damage(format!("a run that is {} has no {what}", self.state))
     }
+}
+
+/// Refuses what the life of a run does not come to.
+pub(crate) fn check_run(run: &Run) -> Result<(), Damage> {
+    let is_running = matches!(run.state, RunState::Running { .. });
+    let contradiction = if run.started_at.is_some() != is_running {
+        "the start of its attempt"
+    } else if run.ended_at.is_some() != run.state.is_final() {
+        "its end"
+    } else if is_running && !run.has_started {
+        "whether its work has begun"
+    } else if run.owner().is_some() && run.state.tally().attempt == 0 {
+        "its attempts"
+    } else {
+        return Ok(());
+    };
+    Err(Damage(format!("run {} is {}, which {contradiction} contradicts", run.id, run.state.name())))
 }
 
 /// A number without a sign, in a column that has one: the bits are the same.

@@ -9,6 +9,7 @@ mod postgres_faults {
     mod batches;
     mod callers;
     mod crashes;
+    mod damage;
     mod half_open;
     mod limits;
     mod lost_answers;

@@ -15,11 +15,9 @@ use crate::mirror::Followed;
 use crate::requests::{Head, NodeRecord};
 use crate::writing::Cluster;
 
-/// The limits of a transaction: none waits for ever, and none that is left alone keeps the pen. Whatever is usual on the
-/// server, what is read behind the pen is what was written before it was free.
-const BEGIN: &str =
-    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '300s';
-    SET LOCAL idle_in_transaction_session_timeout = '3s'";
+/// Whatever is usual on the server, what is read behind the pen is what was written before it was free. The limits of the
+/// transaction are set by `take_pen`.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// A day before every entry.
 const BEFORE_ALL_DAYS: i32 = -1_000_000;

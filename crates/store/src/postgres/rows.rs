@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::fault::{Done, Fault};
 use super::values::At;
 use crate::chain::EntryRow;
-use crate::columns::{StateColumns, count, from_json, from_word};
+use crate::columns::{StateColumns, check_run, from_json, from_word};
 use crate::requests::NodeRecord;
 
 /// What is read of a run, with its terms.
@@ -57,7 +57,7 @@ impl<'a> Columns<'a> {
     }
 
     fn count(&mut self) -> Done<u64> {
-        Ok(count(self.next()?))
+        u64::try_from(self.next::<i64>()?).map_err(|_| Fault::Damaged("a count is negative".to_owned()))
     }
 
     fn small_count(&mut self) -> Done<u32> {
@@ -69,7 +69,7 @@ impl<'a> Columns<'a> {
 #[derive(Debug, Default)]
 pub(super) struct TermsRead(HashMap<Uuid, Arc<Terms>>);
 
-/// Reads [`RUN_COLUMNS`].
+/// Reads [`RUN_COLUMNS`]. The table holds whatever is written, so this refuses what is no run.
 pub(super) fn read_run(row: &Row, terms_read: &mut TermsRead) -> Done<Run> {
     let mut columns = Columns::of(row);
     let id = RunId(columns.next()?);
@@ -103,7 +103,7 @@ pub(super) fn read_run(row: &Row, terms_read: &mut TermsRead) -> Done<Run> {
         }
     };
     let state = state.to_state()?;
-    Ok(Run {
+    let run = Run {
         id,
         schedule,
         version,
@@ -120,7 +120,9 @@ pub(super) fn read_run(row: &Row, terms_read: &mut TermsRead) -> Done<Run> {
         is_parked,
         is_cancelling,
         last_end,
-    })
+    };
+    check_run(&run)?;
+    Ok(run)
 }
 
 pub(super) fn read_runs(rows: &[Row]) -> Done<Vec<Run>> {

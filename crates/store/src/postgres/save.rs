@@ -1,7 +1,10 @@
 //! Saving: the changes of a transaction as a few statements, each for many rows.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::{FutureExt, try_join_all};
 use jiff::Timestamp;
+use punctual_core::NodeId;
 use punctual_core::journal::{ScheduleRecord, checksum};
 use punctual_core::run::{Run, Terms};
 use tokio_postgres::Client;
@@ -14,24 +17,29 @@ use crate::change::name_of;
 use crate::columns::{StateColumns, definition, is_same_definition, signed, to_json};
 use crate::writing::{Changes, Line, Row};
 
-// What every transaction does is a function, whose plan its session keeps (`migrations/0002_steps.sql`).
-const INSERT_RUNS: &str = "SELECT insert_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
-const UPDATE_RUNS: &str = "SELECT update_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)";
-const MOVE_SCHEDULES: &str = "SELECT move_schedules($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-const INSERT_LINES: &str = "SELECT insert_lines($1, $2, $3, $4, $5, $6, $7, $8)";
-const INSERT_HISTORY: &str = "SELECT insert_history($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
-
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
 
 /// A statement with what it is about.
 pub(super) struct Statement {
-    sql: &'static str,
+    sql: String,
     params: Vec<Param>,
 }
 
 impl Statement {
-    fn new(sql: &'static str) -> Statement {
-        Statement { sql, params: vec![] }
+    fn new(sql: &str) -> Statement {
+        Statement { sql: sql.to_owned(), params: vec![] }
+    }
+
+    /// Functions that need nothing of each other, called by one statement: what every transaction does is a function, whose
+    /// plan its session keeps (`migrations/0002_steps.sql`), and a statement costs as much again as many a function.
+    fn calls(functions: Vec<Statement>) -> Statement {
+        let (mut calls, mut params): (Vec<String>, Vec<Param>) = (vec![], vec![]);
+        for function in functions {
+            let places = (0..function.params.len()).map(|place| format!("${}", params.len() + place + 1));
+            calls.push(format!("{}({})", function.sql, places.collect::<Vec<_>>().join(", ")));
+            params.extend(function.params);
+        }
+        Statement { sql: format!("SELECT {}", calls.join(", ")), params }
     }
 
     fn with<T: ToSql + Sync + Send + 'static>(mut self, value: T, kind: Type) -> Statement {
@@ -78,7 +86,7 @@ impl Statement {
     pub(super) async fn run(&self, client: &Client) -> Done<u64> {
         let params: Vec<(&(dyn ToSql + Sync), Type)> =
             self.params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect();
-        Ok(client.execute_typed(self.sql, &params).await?)
+        Ok(client.execute_typed(&self.sql, &params).await?)
     }
 }
 
@@ -94,8 +102,8 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
     let gone: Vec<Uuid> = gone.into_iter().chain(changes.forgotten.iter().map(|id| id.0)).collect();
     if !gone.is_empty() {
         let count = gone.len() as i64;
-        let sql = "SELECT delete_runs($1, $2)";
-        statements.push(Statement::new(sql).uuids(gone.into_iter()).with(count, Type::INT8));
+        let delete = Statement::new("delete_runs").uuids(gone.into_iter()).with(count, Type::INT8);
+        statements.push(Statement::calls(vec![delete]));
     }
     let has_new_terms = |row: &&Row<Run>| {
         let terms = |run: &Option<Run>| run.as_ref().map(|run| std::sync::Arc::clone(&run.terms));
@@ -107,27 +115,23 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
     }
     let new: Vec<&Run> = runs().filter(is_new).filter_map(|row| row.after.as_ref()).collect();
     if !new.is_empty() {
-        statements.push(put_runs(INSERT_RUNS, &new));
+        statements.push(Statement::calls(vec![put_runs("insert_runs", &new)]));
     }
     let changed: Vec<(&Run, &Run)> =
         runs().filter(is_changed).filter_map(|row| Some((row.before.as_ref()?, row.after.as_ref()?))).collect();
-    if !changed.is_empty() {
-        let after: Vec<&Run> = changed.iter().map(|(_, after)| *after).collect();
-        let before = || changed.iter().map(|(before, _)| *before);
-        let statement = put_runs(UPDATE_RUNS, &after)
-            .texts(before().map(|run| StateColumns::of(&run.state).state))
-            .numbers(before().map(|run| signed(run.epoch())))
-            .with(changed.len() as i64, Type::INT8);
-        statements.push(statement);
-    }
     put_schedules(&mut statements, changes);
     put_cluster(&mut statements, changes);
+    let mut calls = change_runs(&changed);
+    calls.extend(move_schedules(changes));
     let (history, others): (Vec<&Line>, Vec<&Line>) = changes.lines.iter().partition(|line| line.mark.is_some());
     if !others.is_empty() {
-        statements.push(insert_lines(INSERT_LINES, &others, day));
+        calls.push(insert_lines("insert_lines", &others, day));
     }
     if !history.is_empty() {
-        statements.push(insert_history(&history, day));
+        calls.push(insert_history(&history, day));
+    }
+    if !calls.is_empty() {
+        statements.push(Statement::calls(calls));
     }
     if let Some(floor) = changes.epoch_floor {
         for sql in
@@ -160,7 +164,7 @@ pub(super) fn terms_id(terms: &Terms) -> (Uuid, String) {
 }
 
 fn insert_terms(runs: &[&Run]) -> Statement {
-    let mut terms: std::collections::BTreeMap<Uuid, String> = std::collections::BTreeMap::new();
+    let mut terms: BTreeMap<Uuid, String> = BTreeMap::new();
     let mut seen: std::collections::BTreeSet<*const Terms> = std::collections::BTreeSet::new();
     for run in runs {
         if seen.insert(std::sync::Arc::as_ptr(&run.terms)) {
@@ -169,6 +173,82 @@ fn insert_terms(runs: &[&Run]) -> Statement {
     }
     let sql = "INSERT INTO terms SELECT * FROM unnest($1::uuid[], $2::text[]) ON CONFLICT DO NOTHING";
     Statement::new(sql).uuids(terms.keys().copied()).texts(terms.values().cloned())
+}
+
+/// What runs have in common that take the same step of a usual life: they are claimed, they start, or they end and nothing is
+/// left to be said about it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Step {
+    from: &'static str,
+    to: &'static str,
+    owner: Option<NodeId>,
+    has_started: bool,
+}
+
+impl Step {
+    /// The step between two states of a run, if it changes what `step_runs` writes and nothing else.
+    fn between(before: &Run, after: &Run) -> Option<Step> {
+        let stepped = Run {
+            expires_at: after.expires_at,
+            state: after.state,
+            started_at: after.started_at,
+            ended_at: after.ended_at,
+            has_started: after.has_started,
+            last_end: after.last_end,
+            ..before.clone()
+        };
+        let columns = StateColumns::of(&after.state);
+        let StateColumns { ready_at: None, resumes: false, wait_for: None, wait_until: None, reason: None, .. } =
+            columns
+        else {
+            return None;
+        };
+        let (from, to) = (before.state.name(), after.state.name());
+        (stepped == *after).then_some(Step { from, to, owner: columns.owner, has_started: after.has_started })
+    }
+}
+
+/// The least that has to be written for runs that were there before: steps that many take, and whole rows.
+fn change_runs(changed: &[(&Run, &Run)]) -> Vec<Statement> {
+    let mut steps: BTreeMap<Step, Vec<(&Run, &Run)>> = BTreeMap::new();
+    let mut whole: Vec<(&Run, &Run)> = vec![];
+    for (before, after) in changed.iter().copied() {
+        match Step::between(before, after) {
+            Some(step) => steps.entry(step).or_default().push((before, after)),
+            None => whole.push((before, after)),
+        }
+    }
+    let mut calls: Vec<Statement> = steps.iter().map(|(step, runs)| step_runs(step, runs)).collect();
+    if !whole.is_empty() {
+        let after: Vec<&Run> = whole.iter().map(|(_, after)| *after).collect();
+        let before = || whole.iter().map(|(before, _)| *before);
+        let update = put_runs("update_runs", &after)
+            .texts(before().map(|run| run.state.name().to_owned()))
+            .numbers(before().map(|run| signed(run.epoch())))
+            .with(whole.len() as i64, Type::INT8);
+        calls.push(update);
+    }
+    calls
+}
+
+fn step_runs(step: &Step, runs: &[(&Run, &Run)]) -> Statement {
+    let before = || runs.iter().map(|(before, _)| *before);
+    let after = || runs.iter().map(|(_, after)| *after);
+    Statement::new("step_runs")
+        .with(step.from, Type::TEXT)
+        .with(step.to, Type::TEXT)
+        .with(step.owner.map(|id| id.0), Type::UUID)
+        .with(step.has_started, Type::BOOL)
+        .uuids(after().map(|run| run.id.0))
+        .numbers(before().map(|run| signed(run.epoch())))
+        .numbers(after().map(|run| signed(run.epoch())))
+        .numbers(after().map(|run| run.state.tally().attempt.into()))
+        .numbers(after().map(|run| run.state.tally().losses.into()))
+        .maybe_times(after().map(|run| run.expires_at))
+        .maybe_times(after().map(|run| run.started_at))
+        .maybe_times(after().map(|run| run.ended_at))
+        .maybe_texts(after().map(|run| run.last_end.map(|end| to_json(&end))))
+        .with(runs.len() as i64, Type::INT8)
 }
 
 fn put_runs(sql: &'static str, runs: &[&Run]) -> Statement {
@@ -223,14 +303,8 @@ fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
         let sql = "UPDATE schedules SET name = NULL WHERE id = ANY($1)";
         statements.push(Statement::new(sql).uuids(renamed.into_iter()));
     }
-    let (mut whole, mut moved): (Vec<&ScheduleRecord>, Vec<&ScheduleRecord>) = (vec![], vec![]);
-    for row in changes.schedules.values() {
-        match (&row.before, &row.after) {
-            (Some(before), Some(after)) if is_same_definition(&before.schedule, &after.schedule) => moved.push(after),
-            (_, Some(after)) => whole.push(after),
-            (_, None) => {}
-        }
-    }
+    let whole = changes.schedules.values().filter(|row| !is_moved(row));
+    let whole: Vec<&ScheduleRecord> = whole.filter_map(|row| row.after.as_ref()).collect();
     if !whole.is_empty() {
         let schedules = || whole.iter().map(|record| &*record.schedule);
         let statement = put_progress(include_str!("sql/put_schedules.sql"), &whole)
@@ -241,10 +315,19 @@ fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
             .texts(schedules().map(definition));
         statements.push(statement);
     }
-    if !moved.is_empty() {
-        let count = moved.len() as i64;
-        statements.push(put_progress(MOVE_SCHEDULES, &moved).with(count, Type::INT8));
-    }
+}
+
+/// Whether planning and starts have changed a schedule, and nothing else.
+fn is_moved(row: &Row<ScheduleRecord>) -> bool {
+    let definitions = row.before.as_ref().zip(row.after.as_ref());
+    definitions.is_some_and(|(before, after)| is_same_definition(&before.schedule, &after.schedule))
+}
+
+fn move_schedules(changes: &Changes) -> Option<Statement> {
+    let moved = changes.schedules.values().filter(|row| is_moved(row));
+    let moved: Vec<&ScheduleRecord> = moved.filter_map(|row| row.after.as_ref()).collect();
+    let count = moved.len() as i64;
+    (count != 0).then(|| put_progress("move_schedules", &moved).with(count, Type::INT8))
 }
 
 /// What planning and starts change of schedules.
@@ -309,9 +392,9 @@ fn put_cluster(statements: &mut Vec<Statement>, changes: &Changes) {
     }
 }
 
-fn insert_lines(sql: &'static str, lines: &[&Line], day: i32) -> Statement {
+fn insert_lines(function: &str, lines: &[&Line], day: i32) -> Statement {
     let lines = || lines.iter();
-    Statement::new(sql)
+    Statement::new(function)
         .with(day, Type::INT4)
         .numbers(lines().map(|line| signed(line.seq)))
         .times(lines().map(|line| line.at))
@@ -324,7 +407,7 @@ fn insert_lines(sql: &'static str, lines: &[&Line], day: i32) -> Statement {
 
 fn insert_history(lines: &[&Line], day: i32) -> Statement {
     let marks = || lines.iter().filter_map(|line| line.mark.as_ref());
-    insert_lines(INSERT_HISTORY, lines, day)
+    insert_lines("insert_history", lines, day)
         .texts(marks().map(|mark| mark.verdict.as_str().to_owned()))
         .texts(marks().map(|mark| mark.agent.clone()))
         .maybe_texts(marks().map(|mark| mark.project.clone()))

@@ -16,30 +16,44 @@ LANGUAGE plpgsql
 SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 AS $$
 BEGIN
+    -- The limits of the transaction: none waits for ever, and none that is left alone keeps the pen.
+    PERFORM set_config('lock_timeout', '5s', true), set_config('statement_timeout', '300s', true),
+        set_config('idle_in_transaction_session_timeout', '3s', true);
+
     SELECT pen.first_seq, pen.checksum_before, clock_timestamp() INTO STRICT first_seq, checksum_before, now
     FROM pen FOR UPDATE;
-
-    SELECT array_agg(day - date '1970-01-01'), array_agg(seq), array_agg(at), array_agg(body), array_agg(checksum)
-    INTO entry_days, entry_seqs, entry_times, entry_bodies, entry_checksums
-    FROM (
-        SELECT day, seq, at, body, checksum
-        FROM journal
-        WHERE date '1970-01-01' + known_day <= day AND (date '1970-01-01' + known_day, known_seq) <= (day, seq)
-        ORDER BY day, seq
-    ) AS entries;
 
     IF locks_nodes THEN
         PERFORM FROM nodes ORDER BY id FOR UPDATE;
     END IF;
 
-    SELECT array_agg(nodes.id), array_agg(nodes.name), array_agg(nodes.joined_at), array_agg(nodes.lease_until),
-        array_agg(nodes.lease), array_agg(nodes.agents::text), array_agg(nodes.about::text)
-    INTO node_ids, node_names, nodes_joined_at, nodes_until, node_leases, node_agents, nodes_about
-    FROM nodes;
-
-    SELECT planner.node, planner.lease_until, planner.epoch INTO planner_node, planner_until, planner_epoch FROM planner;
-
-    SELECT array_agg(seen.agent), array_agg(seen.seen_at) INTO agents, agents_seen_at FROM agents_seen AS seen;
+    -- Behind the locks: a statement sees what was committed when it began.
+    SELECT entries.days, entries.seqs, entries.times, entries.bodies, entries.checksums,
+        peers.ids, peers.names, peers.joined_at, peers.lease_until, peers.leases, peers.agents, peers.about,
+        planner.node, planner.lease_until, planner.epoch, seen.agents, seen.seen_at
+    INTO entry_days, entry_seqs, entry_times, entry_bodies, entry_checksums,
+        node_ids, node_names, nodes_joined_at, nodes_until, node_leases, node_agents, nodes_about,
+        planner_node, planner_until, planner_epoch, agents, agents_seen_at
+    FROM (
+        SELECT array_agg(day - date '1970-01-01') AS days, array_agg(seq) AS seqs, array_agg(at) AS times,
+            array_agg(body) AS bodies, array_agg(checksum) AS checksums
+        FROM (
+            SELECT day, seq, at, body, checksum
+            FROM journal
+            WHERE date '1970-01-01' + known_day <= day AND (date '1970-01-01' + known_day, known_seq) <= (day, seq)
+            ORDER BY day, seq
+        ) AS in_order
+    ) AS entries
+    CROSS JOIN (
+        SELECT array_agg(nodes.id) AS ids, array_agg(nodes.name) AS names, array_agg(nodes.joined_at) AS joined_at,
+            array_agg(nodes.lease_until) AS lease_until, array_agg(nodes.lease) AS leases,
+            array_agg(nodes.agents::text) AS agents, array_agg(nodes.about::text) AS about
+        FROM nodes
+    ) AS peers
+    CROSS JOIN (
+        SELECT array_agg(agents_seen.agent) AS agents, array_agg(agents_seen.seen_at) AS seen_at FROM agents_seen
+    ) AS seen
+    LEFT JOIN planner ON true;
 END
 $$;
 
@@ -77,6 +91,34 @@ BEGIN
             id, schedule_id, version, slot_key, scheduled_at, due_at, expires_at, follows, terms_id, state, ready_at,
             resumes, owner, wait_for, wait_until, reason, attempt, epoch, losses, started_at, ended_at, has_started,
             is_parked, is_cancelling, last_end);
+END
+$$;
+
+-- The usual life of a run: it is claimed, it starts, it ends well. The state that the runs were read in, the one that they come
+-- to, who owns them then and whether their work has begun; then each run, with the epoch that it was read with; and how many
+-- they are. What such a run has no more is taken from it.
+CREATE FUNCTION step_runs(
+    text, text, uuid, boolean,
+    uuid[], bigint[], bigint[], bigint[], bigint[], timestamptz[], timestamptz[], timestamptz[], text[], bigint)
+RETURNS void LANGUAGE plpgsql
+SET jit = off SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    as_read bigint;
+BEGIN
+    UPDATE runs
+    SET
+        state = $2, ready_at = NULL, resumes = false, owner = $3, wait_for = NULL, wait_until = NULL, reason = NULL,
+        has_started = $4, epoch = new.epoch, attempt = new.attempt, losses = new.losses, expires_at = new.expires_at,
+        started_at = new.started_at, ended_at = new.ended_at, last_end = new.last_end::json
+    FROM unnest($5, $6, $7, $8, $9, $10, $11, $12, $13)
+        AS new (id, old_epoch, epoch, attempt, losses, expires_at, started_at, ended_at, last_end)
+    WHERE runs.id = new.id AND runs.state = $1 AND runs.epoch = new.old_epoch;
+    GET DIAGNOSTICS as_read = ROW_COUNT;
+    IF as_read <> $14 THEN
+        PERFORM expect_rows(as_read, $14);
+    END IF;
 END
 $$;
 

@@ -19,3 +19,4 @@ mod replan;
 pub mod runner;
 pub mod settings;
 pub mod spawn;
+pub mod why;

@@ -9,7 +9,7 @@ use utoipa::openapi::{Info, OpenApi, PathItem};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::api::{executions, health, journal, nodes, openapi, past, schedules, tokens};
+use crate::api::{executions, health, journal, nodes, openapi, past, schedules, tokens, why};
 use crate::app::App;
 use crate::auth::{Right, guard};
 use crate::error::ApiError;
@@ -68,6 +68,8 @@ pub fn router(app: App) -> Router {
         .with(Right::View, routes!(executions::future))
         .with(Right::Edit, routes!(executions::cancel))
         .with(Right::Edit, routes!(executions::trigger))
+        .with(Right::View, routes!(why::of_run))
+        .with(Right::View, routes!(why::of_slot))
         .with(Right::View, routes!(past::list))
         .with(Right::View, routes!(past::show))
         .with(Right::View, routes!(past::metrics))

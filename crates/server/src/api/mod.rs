@@ -13,3 +13,4 @@ pub(crate) mod schedule_fields;
 pub(crate) mod schedule_view;
 pub(crate) mod schedules;
 pub(crate) mod tokens;
+pub(crate) mod why;

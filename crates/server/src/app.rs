@@ -14,6 +14,7 @@ use punctual_engine::settings::Settings;
 use punctual_store::Store;
 
 use crate::auth::Doors;
+use crate::pulse::Pulse;
 
 /// Everything that a handler may need.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub struct App {
     pub nudges: Arc<Nudges>,
     /// Who may come in.
     pub doors: Arc<Doors>,
+    /// Tells whoever follows the journal that it has grown.
+    pub pulse: Pulse,
 }
 
 /// What operators lay down for everybody who comes over the API.

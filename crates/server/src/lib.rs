@@ -8,9 +8,10 @@ mod app;
 pub mod auth;
 mod error;
 mod extract;
+mod pulse;
 mod routes;
 mod serve;
 
 pub use app::{AgentInfo, App, HouseRules};
-pub use routes::router;
+pub use pulse::Pulse;
 pub use serve::serve;

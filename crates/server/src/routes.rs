@@ -9,7 +9,7 @@ use utoipa::openapi::{Info, OpenApi, PathItem};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::api::{executions, health, journal, nodes, openapi, past, schedules, tokens, why};
+use crate::api::{executions, health, journal, nodes, openapi, past, schedules, stream, tokens, why};
 use crate::app::App;
 use crate::auth::{Right, guard};
 use crate::error::ApiError;
@@ -55,7 +55,7 @@ fn describe(item: &mut PathItem, right: Right) {
 }
 
 /// Everything that a server answers.
-pub fn router(app: App) -> Router {
+pub(crate) fn router(app: App) -> Router {
     let routes = Routes::new(app.clone())
         .with(Right::Edit, routes!(schedules::create))
         .with(Right::View, routes!(schedules::list))
@@ -76,6 +76,7 @@ pub fn router(app: App) -> Router {
         .with(Right::View, routes!(nodes::agents))
         .with(Right::View, routes!(nodes::nodes))
         .with(Right::View, routes!(journal::list))
+        .with(Right::View, routes!(stream::journal))
         .with(Right::Administer, routes!(tokens::create))
         .with(Right::Administer, routes!(tokens::list))
         .with(Right::Administer, routes!(tokens::revoke))

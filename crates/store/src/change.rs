@@ -309,7 +309,9 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
 
 /// Writes the end of an attempt that was counted.
 fn end_attempt(draft: &mut Draft, run: &Run, event: RunEvent, report: Report) -> Result<(), JournalError> {
-    draft.add(Body::AttemptEnded(Box::new(Attempt::of(run, event, report))))
+    let mut after = run.clone();
+    let retry_at = after.take(&event, draft.now).ok().and_then(|()| after.planned_for());
+    draft.add(Body::AttemptEnded(Box::new(Attempt { retry_at, ..Attempt::of(run, event, report) })))
 }
 
 /// Calls a run off.

@@ -17,8 +17,8 @@ use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, Nudges, Parts};
 use punctual_engine::spawn::TokioSpawn;
-use punctual_server::App;
 use punctual_server::auth::Doors;
+use punctual_server::{App, Pulse};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -87,6 +87,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let listener = args.web.open().await?;
         let address = listener.local_addr().context("asking where the API is")?;
         first_token::provide(&*store, &*ids, &args.database.token_file(), clock.now()).await?;
+        let end_serving = CancellationToken::new();
         let app = App {
             store: Arc::clone(&store),
             editor,
@@ -96,9 +97,9 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             rules,
             nudges: Arc::clone(&nudges),
             doors: Arc::new(Doors::new(args.web.allow_host.clone())),
+            pulse: Pulse::new(end_serving.clone()),
         };
-        let end_serving = CancellationToken::new();
-        let serving = tokio::spawn(punctual_server::serve(punctual_server::router(app), listener, end_serving.clone()));
+        let serving = tokio::spawn(punctual_server::serve(app, listener, end_serving.clone()));
         say_hello(&args, &config, &synced, address)?;
         let parts =
             Parts { store, clock, ids, settings, runners: Arc::new(runners), nudges, spawn: Arc::new(TokioSpawn) };

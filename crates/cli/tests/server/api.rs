@@ -1,5 +1,8 @@
 //! The API of the real binary, on both stores.
 
+use std::collections::BTreeSet;
+use std::io::{BufRead, Read};
+
 use punctual_lab::postgres::{Durability, Server as Postgres};
 use serde_json::{Value, json};
 
@@ -12,6 +15,7 @@ cat > context
 case "$1" in
   quick) echo '{"summary": "done", "refs": {"ticketIds": ["T-1"]}, "llm": {"promptTokens": 90, "completionTokens": 10, "estimatedCostUsd": 0.25}}' ;;
   slow) sleep 30 ;;
+  flaky) [ "$PUNCTUAL_RUN_ATTEMPT" -gt 1 ] || { echo '{"error": {"code": "LLM_TIMEOUT", "message": "the model took too long"}}'; exit 1; } ;;
 esac
 "#;
 
@@ -24,6 +28,9 @@ command = ["sh", "agent.sh", "quick"]
 runner = "process"
 command = ["sh", "agent.sh", "slow"]
 grace = "1s"
+[agents.flaky]
+runner = "process"
+command = ["sh", "agent.sh", "flaky"]
 "#;
 
 fn place(test: &str) -> Place {
@@ -101,7 +108,7 @@ fn what_is_wrong_with_a_request_is_said_with_its_place() {
     let api = Client::of(&place);
     for (change, status, code, said) in [
         (json!({"agentId": null}), 422, "invalid_value", "agentId: it is missing"),
-        (json!({"agentId": "nobody"}), 422, "invalid_value", "use one of quick, slow"),
+        (json!({"agentId": "nobody"}), 422, "invalid_value", "use one of flaky, quick, slow"),
         (json!({"cronExpr": "0 24 * * *"}), 422, "invalid_value", "cronExpr: hour: 24 is out of range at position 2"),
         (json!({"cronExpr": "* * * * *"}), 422, "invalid_value", "it fires every 1m, and may every 5m at most"),
         (json!({"cronExpr": "0 0 30 2 *"}), 422, "invalid_value", "it never fires"),
@@ -213,7 +220,7 @@ fn a_run_is_triggered_recorded_and_counted(place: &Place) {
     );
     assert_eq!((&metrics["totalTokens"], &metrics["estimatedCostUsd"]), (&json!(100), &json!(0.25)));
     assert_eq!(metrics["runsByAgent"], json!({"quick": 1}));
-    assert_eq!(api.get("/api/agents").json(200)[0]["agentId"], "quick");
+    assert_eq!(api.get("/api/agents").json(200)[1]["agentId"], "quick");
     assert_eq!(api.get("/api/nodes").json(200).as_array().unwrap().len(), 1);
 
     // A run at work is called off only by force.
@@ -359,5 +366,108 @@ fn a_token_for_a_project_sees_and_changes_nothing_else() {
     let path = format!("/api/schedules/{}", own["scheduleId"].as_str().unwrap());
     assert_eq!(ben.put(&path, json!({"projectId": "hermes"})).problem(403), "other_project");
     assert_eq!(ben.get("/api/journal").problem(403), "other_project");
+    assert!(server.stop().success());
+}
+
+/// Reads events until one of a type has come for a run, or any of it. What has come, as (id, type).
+fn read_until(stream: &mut impl BufRead, kind: &str, about: &str) -> Vec<(u64, String)> {
+    let (mut seen, mut id, mut name) = (vec![], 0, String::new());
+    loop {
+        let mut line = String::new();
+        assert_ne!(stream.read_line(&mut line).unwrap(), 0, "the stream has ended; it had {seen:?}");
+        if let Some(text) = line.strip_prefix("id: ") {
+            id = text.trim().parse().unwrap();
+        } else if let Some(text) = line.strip_prefix("event: ") {
+            name = text.trim().to_owned();
+        } else if let Some(data) = line.strip_prefix("data: ") {
+            seen.push((id, name.clone()));
+            if name == kind && data.contains(about) {
+                return seen;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_happens_is_streamed_and_taken_up_again_by_its_number() {
+    let place = place("api-stream");
+    let server = place.up();
+    let api = Client::of(&place);
+    let mut stream = api.stream("/api/journal/stream?after=0", &[]);
+    let body = json!({
+        "agentId": "flaky", "scheduleType": "IMMEDIATE", "executorPolicy": {"retryBackoffMs": 200},
+    });
+    let schedule = api.post("/api/schedules", body).json(201)["scheduleId"].as_str().unwrap().to_owned();
+    let mut seen = read_until(&mut stream, "EXEC_FINISHED", &schedule);
+    let path = format!("/api/schedules/{schedule}");
+    api.put(&path, json!({"scheduleType": "INTERVAL", "intervalMinutes": 30})).json(200);
+    api.put(&path, json!({"enabled": false})).json(200);
+    seen.extend(read_until(&mut stream, "SCHEDULE_DISABLED", &schedule));
+    // A run that nobody has taken yet is called off.
+    let soon = json!({"agentId": "quick", "scheduleType": "INTERVAL", "intervalMinutes": 5, "name": "soon"});
+    api.post("/api/schedules", soon).json(201);
+    let queue = api.get("/api/executions/future?agentId=quick&execStatus=READY").json(200);
+    if let Some(id) = queue[0]["executionId"].as_str() {
+        let cancelled = api.post(&format!("/api/executions/future/{id}/cancel"), json!(null)).json(200);
+        assert_eq!(cancelled["execStatus"], "CANCELLED");
+        seen.extend(read_until(&mut stream, "EXEC_CANCELLED", id));
+        let why = api.get(&format!("/api/executions/{id}/why")).json(200);
+        assert_eq!(why["causes"][0]["sentence"], "token operator called it off");
+    }
+    let kinds: BTreeSet<&str> = seen.iter().map(|(_, kind)| kind.as_str()).collect();
+    for kind in [
+        "EXEC_PLANNED",
+        "EXEC_CLAIMED",
+        "EXEC_STARTED",
+        "EXEC_FINISHED",
+        "EXEC_RETRYING",
+        "EXEC_CANCELLED",
+        "SCHEDULE_CREATED",
+        "SCHEDULE_UPDATED",
+        "SCHEDULE_DISABLED",
+        "MIDNIGHT_REBUILD",
+    ] {
+        assert!(kinds.contains(kind), "{kind} is missing in {kinds:?}");
+    }
+    assert!(seen.windows(2).all(|pair| pair[0].0 <= pair[1].0), "in order");
+    // Whoever comes again misses nothing and hears nothing twice.
+    let middle = seen[seen.len() / 2].0;
+    let mut again = api.stream("/api/journal/stream", &[("Last-Event-ID", &middle.to_string())]);
+    let last = seen.last().unwrap().clone();
+    let mut heard = vec![];
+    while heard.last() != Some(&last) {
+        let one = read_until(&mut again, &seen[seen.iter().position(|it| middle < it.0).unwrap() + heard.len()].1, "");
+        heard.extend(one);
+    }
+    let expected: Vec<(u64, String)> = seen.iter().filter(|(id, _)| middle < *id).cloned().collect();
+    assert_eq!(heard, expected);
+    // A stop ends the streams, and does not wait for whoever listens.
+    assert!(server.stop().success());
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+}
+
+#[test]
+fn why_answers_for_runs_and_for_times() {
+    let place = place("api-why");
+    let server = place.up();
+    let api = Client::of(&place);
+    let created = api.post("/api/schedules", cron()).json(201);
+    let path = format!("/api/schedules/{}", created["scheduleId"].as_str().unwrap());
+    let code =
+        |at: &str| api.get(&format!("{path}/why?at={at}")).json(200)["causes"][0]["code"].as_str().unwrap().to_owned();
+    assert_eq!(code("2026-01-03T09:00:00"), "no_slot", "a Saturday");
+    assert_eq!(code("2026-01-05T09:00:00"), "before_creation");
+    assert_eq!(code("2099-01-05T09:00:00"), "not_planned_yet");
+    assert_eq!(api.get(&format!("{path}/why?at=soon")).problem(422), "invalid_value");
+    let body = json!({"agentId": "flaky", "scheduleType": "IMMEDIATE", "executorPolicy": {"maxAttempts": 1}});
+    let schedule = api.post("/api/schedules", body).json(201);
+    let past = format!("/api/executions/past?scheduleId={}", schedule["scheduleId"].as_str().unwrap());
+    place.until("it has failed", |_| api.get(&past).json(200)["totalElements"] == 1);
+    let failed = api.get(&past).json(200)["content"][0].clone();
+    assert_eq!((&failed["resultStatus"], &failed["errorCode"]), (&json!("FAIL"), &json!("LLM_TIMEOUT")));
+    let why = api.get(&format!("/api/executions/{}/why", failed["executionId"].as_str().unwrap())).json(200);
+    assert_eq!(why["causes"][0]["code"], "failed_error");
+    assert!(why["causes"][0]["sentence"].as_str().unwrap().ends_with(": the model took too long"), "{why}");
     assert!(server.stop().success());
 }

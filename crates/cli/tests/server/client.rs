@@ -1,6 +1,6 @@
 //! A client of the API: one request, one connection, nothing clever.
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -77,6 +77,18 @@ impl Client {
         self.raw(request.as_bytes())
     }
 
+    /// Opens a stream of events. What has come so far is read line by line.
+    pub(crate) fn stream(&self, path: &str, headers: &[(&str, &str)]) -> BufReader<TcpStream> {
+        let mut request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
+        request += &format!("Authorization: Bearer {}\r\n", self.token.as_deref().unwrap_or_default());
+        headers.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
+        request += "\r\n";
+        let mut stream = TcpStream::connect(&self.address).expect("the server listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream)
+    }
+
     /// Sends bytes as they are.
     pub(crate) fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(&self.address).expect("the server listens");
@@ -84,7 +96,14 @@ impl Client {
         // A server that has seen enough may close while we still write.
         stream.write_all(request).ok();
         let mut bytes = vec![];
-        stream.read_to_end(&mut bytes).ok();
+        let mut piece = [0; 16 * 1024];
+        // A stream of events has no end: its head is enough.
+        while let Ok(count @ 1..) = stream.read(&mut piece) {
+            bytes.extend_from_slice(&piece[..count]);
+            if String::from_utf8_lossy(&bytes).contains("content-type: text/event-stream") {
+                break;
+            }
+        }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);

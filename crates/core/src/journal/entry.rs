@@ -387,6 +387,9 @@ pub struct Attempt {
     /// What it said about itself.
     #[serde(default)]
     pub report: Report,
+    /// When it is tried again, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
 }
 
 impl Attempt {
@@ -405,6 +408,7 @@ impl Attempt {
             node: run.owner(),
             event,
             report,
+            retry_at: None,
         }
     }
 

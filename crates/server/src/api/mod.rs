@@ -1,5 +1,6 @@
 //! The native API, a file for each resource.
 
+pub(crate) mod events;
 pub(crate) mod execution_view;
 pub(crate) mod executions;
 pub(crate) mod health;
@@ -12,5 +13,6 @@ pub(crate) mod past_view;
 pub(crate) mod schedule_fields;
 pub(crate) mod schedule_view;
 pub(crate) mod schedules;
+pub(crate) mod stream;
 pub(crate) mod tokens;
 pub(crate) mod why;

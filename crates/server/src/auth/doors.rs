@@ -54,12 +54,7 @@ impl Doors {
         now: Timestamp,
         boot: Duration,
     ) -> Result<Option<Token>> {
-        let is_fresh = |known: &Known| known.read_at.is_some_and(|read_at| boot.saturating_sub(read_at) < FRESH_FOR);
-        if !is_fresh(&self.known()) {
-            let tokens = store.tokens().await?.into_iter().map(|record| record.token).collect();
-            let mut known = self.known();
-            (known.tokens, known.read_at) = (tokens, Some(boot));
-        }
+        self.refresh(store, boot).await?;
         let hash = secret.hash();
         let found = {
             let known = self.known();
@@ -78,6 +73,28 @@ impl Doors {
             store.note_used(vec![(token.id, now)]).await?;
         }
         Ok(found)
+    }
+
+    /// Whether a token that came in is still good.
+    pub(crate) async fn still_knows(
+        &self,
+        store: &dyn Store,
+        token: &Token,
+        now: Timestamp,
+        boot: Duration,
+    ) -> Result<bool> {
+        self.refresh(store, boot).await?;
+        Ok(token.is_valid(now) && self.known().tokens.iter().any(|it| it.id == token.id))
+    }
+
+    async fn refresh(&self, store: &dyn Store, boot: Duration) -> Result<()> {
+        let is_fresh = |known: &Known| known.read_at.is_some_and(|read_at| boot.saturating_sub(read_at) < FRESH_FOR);
+        if !is_fresh(&self.known()) {
+            let tokens = store.tokens().await?.into_iter().map(|record| record.token).collect();
+            let mut known = self.known();
+            (known.tokens, known.read_at) = (tokens, Some(boot));
+        }
+        Ok(())
     }
 
     /// The tokens are read again before the next one is looked for.

@@ -16,6 +16,18 @@ pub struct By {
     /// Why, in their own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// How to know the same request again. Not in the journal: it matters for a day.
+    #[serde(skip)]
+    pub once: Option<Once>,
+}
+
+/// A request that may come again, because its answer was lost: under the same key it is carried out once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    /// The key, and whose it is.
+    pub key: String,
+    /// A digest of what is asked for: another request under the same key is a mistake.
+    pub digest: u64,
 }
 
 /// Who asks for changes.
@@ -41,7 +53,7 @@ pub enum Actor {
 impl By {
     /// An actor who gives no reason.
     pub fn new(actor: Actor) -> By {
-        By { actor, reason: None }
+        By { actor, reason: None, once: None }
     }
 }
 

@@ -19,7 +19,7 @@ pub mod time;
 mod token;
 mod words;
 
-pub use by::{Actor, By};
+pub use by::{Actor, By, Once};
 pub use error::ParseError;
 pub use ids::{NodeId, RunId, ScheduleId, TokenId};
 pub use time::Elapsed;

@@ -18,6 +18,9 @@ const PRUNE_EVERY: SignedDuration = SignedDuration::from_hours(24);
 /// The first checkpoint of a process: a start has better things to do.
 const FIRST_PRUNE: SignedDuration = SignedDuration::from_hours(1);
 
+/// How long a request that comes again is known.
+const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
+
 /// Lets old things go.
 pub(crate) struct Housekeeping {
     store: Arc<dyn Store>,
@@ -41,6 +44,8 @@ impl Housekeeping {
             if 0 < count {
                 info!("{count} final runs were let go");
             }
+            let before = now.checked_sub(ANSWERS_KEPT).unwrap_or(Timestamp::MIN);
+            self.store.forget_answers(before).await?;
         }
         if prune_at <= now {
             self.prune_at = Some(later(now, PRUNE_EVERY));

@@ -153,7 +153,7 @@ fn a_late_start_a_stop_and_whoever_asked_are_told() {
     let mut manual = run(planned("09:00", 0));
     manual.key = SlotKey::manual(manual.id);
     assert_eq!(codes(&why_run(&facts(&manual))), ["ready", "manual"]);
-    let by = By { actor: Actor::Operator, reason: Some("too loud".to_owned()) };
+    let by = By { reason: Some("too loud".to_owned()), ..By::new(Actor::Operator) };
     let change = RunChange { by: Some(by), ..RunChange::of(&manual, RunEvent::Cancelled) };
     let cancelled = run(over(Outcome::Cancelled));
     let history = [item(HistoryWhat::RunEnded(change))];

@@ -11,10 +11,10 @@ use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::{
-    AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
-    NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
-    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
-    ZoneDay,
+    Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
+    Journal, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result,
+    RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, TokenRecord, Tokens, Totals,
+    Written, ZoneDay,
 };
 
 use crate::faults::CallKind::{Read, Upkeep, Write};
@@ -327,5 +327,12 @@ impl Tokens for FaultyStore {
 
     async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
         self.call("note_used", Write, self.sim.store.note_used(used)).await
+    }
+}
+
+#[async_trait]
+impl Answers for FaultyStore {
+    async fn forget_answers(&self, before: Timestamp) -> Result<usize> {
+        self.call("forget_answers", Write, self.sim.store.forget_answers(before)).await
     }
 }

@@ -3,6 +3,8 @@
 use punctual_core::RunId;
 use punctual_core::journal::JournalError;
 
+use crate::requests::Answered;
+
 /// A cause, whatever it is.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -34,6 +36,9 @@ pub enum StoreError {
         /// Its id.
         id: String,
     },
+    /// The same request was carried out before, under the same key: nothing was written.
+    #[error("this request was carried out at {}", .0.at)]
+    Answered(Answered),
     /// The disk is full. Nothing was written; the same call may work later.
     #[error("the disk is full: free some space, writing goes on by itself")]
     DiskFull,

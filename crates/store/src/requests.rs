@@ -13,6 +13,7 @@ use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::zone::floor_microsecond;
 use punctual_core::{By, Elapsed, NodeId, RunId, ScheduleId, Token};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The finest time that stores tell apart: every time that they are given is a whole number of these.
 pub const MOMENT: SignedDuration = SignedDuration::from_micros(1);
@@ -444,6 +445,17 @@ pub enum HistoryWhat {
     RunEnded(RunChange),
     /// Slots were skipped.
     Skipped(SkipEntry),
+}
+
+/// What was answered to a request that may come again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// The digest of the request.
+    pub digest: u64,
+    /// What it was about: the schedule, the run or the token.
+    pub subject: Uuid,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// A token, and when it was last used.

@@ -215,6 +215,14 @@ pub trait Tokens: Send + Sync {
     async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()>;
 }
 
+/// Answers to requests that may come again. Whatever takes a [`By`] with a key ([`punctual_core::Once`]) is carried out once:
+/// the second time it changes nothing, and is [`crate::StoreError::Answered`]. The key is written in the same transaction.
+#[async_trait]
+pub trait Answers: Send + Sync {
+    /// Forgets answers that were given before an instant. How many.
+    async fn forget_answers(&self, before: Timestamp) -> Result<usize>;
+}
+
 /// All roles at once: what a node is built with, and what a loop never asks for.
-pub trait Store: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens {}
-impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens> Store for T {}
+pub trait Store: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens + Answers {}
+impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens + Answers> Store for T {}

@@ -253,10 +253,8 @@ pub fn attempts_that_began_are_summed_up(bench: &mut Bench) {
 }
 
 pub fn who_asked_is_written_with_what_they_asked_for(bench: &mut Bench) {
-    let by = By {
-        actor: Actor::Token { id: TokenId(bench.id()), name: "ada".to_owned() },
-        reason: Some("too loud".to_owned()),
-    };
+    let actor = Actor::Token { id: TokenId(bench.id()), name: "ada".to_owned() };
+    let by = By { reason: Some("too loud".to_owned()), ..By::new(actor) };
     let run = bench.due_run(json!({}));
     block_on(bench.store.cancel(bench.now, run, Some(by.clone()))).unwrap();
     let entries = block_on(bench.store.entries(0, ALL)).unwrap();

@@ -11,6 +11,7 @@
 //! Each claim has a fresh [`Bench`] around a fresh store. Whatever it claims, [`check`] adds what always holds: the journal
 //! has no gaps, and the rows are what it folds to.
 
+pub mod answers;
 pub mod attempts;
 pub mod bench;
 mod block_on;
@@ -219,6 +220,11 @@ macro_rules! __conformance_suite {
                 filters_of_the_history_combine,
                 attempts_that_began_are_summed_up,
                 who_asked_is_written_with_what_they_asked_for,
+            }
+            answers {
+                a_request_that_comes_again_changes_nothing_and_is_told_what_it_was_about,
+                a_request_that_was_not_carried_out_may_come_again,
+                answers_are_forgotten_in_time,
             }
             tokens {
                 a_token_is_there_until_it_is_taken_back,

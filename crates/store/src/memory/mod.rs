@@ -3,6 +3,7 @@
 //! What the simulation runs on, and what the differential test holds the other stores against. No index, no imitation
 //! of SQL: where another store is clever, this one looks at everything.
 
+mod answers;
 mod claims;
 mod journal;
 mod nodes;
@@ -21,7 +22,7 @@ use punctual_core::{NodeId, RunId, ScheduleId, TokenId};
 
 use crate::change::{self, Draft, Wants, name_of};
 use crate::error::Result;
-use crate::requests::NodeRecord;
+use crate::requests::{Answered, NodeRecord};
 
 /// The model store.
 #[derive(Default)]
@@ -51,6 +52,8 @@ pub struct State {
     pub agents_seen: BTreeMap<String, Timestamp>,
     /// When a run of the lane was last claimed, for lanes with planned runs.
     pub turns: BTreeMap<Lane, Timestamp>,
+    /// What was answered, by the keys of requests.
+    pub answers: BTreeMap<String, Answered>,
     /// When tokens were last used.
     pub tokens_used: BTreeMap<TokenId, Timestamp>,
 }

@@ -64,13 +64,15 @@ impl Plan for MemoryStore {
     async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
         let mut state = self.state();
         let mut answers = vec![];
+        writes.iter().try_for_each(|write| state.refuse_repeated(write.by.as_ref()))?;
         for write in writes {
-            let wants = write.wants();
+            let (wants, by, subject) = (write.wants(), write.by.clone(), write.schedule().0);
             let mut draft = state.draft(&wants, now);
             let written = change::plan(&mut draft, write);
             if written == Written::Done {
                 state.note_agents(&draft, now);
                 state.save(draft, &wants);
+                state.note_answer(by.as_ref(), subject, now);
             }
             answers.push(written);
         }
@@ -118,6 +120,8 @@ impl Runs for MemoryStore {
 
     async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
         let mut state = self.state();
+        state.refuse_repeated(by.as_ref())?;
+        let (asked_by, id) = (by.clone(), run.id.0);
         let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
         let wants =
             Wants { schedules: run.schedule.into_iter().collect(), runs: [run.id].into(), slots, ..Wants::default() };
@@ -125,24 +129,32 @@ impl Runs for MemoryStore {
         let is_new = change::ask(draft.asked_by(by), run)?;
         state.note_agents(&draft, now);
         state.save(draft, &wants);
+        state.note_answer(asked_by.as_ref(), id, now);
         Ok(is_new)
     }
 
     async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
         let mut state = self.state();
+        state.refuse_repeated(by.as_ref())?;
         let wants = Wants::runs([id]);
         let mut draft = state.draft(&wants, now);
-        let cancelled = change::cancel(draft.asked_by(by), id);
+        let cancelled = change::cancel(draft.asked_by(by.clone()), id);
         state.save(draft, &wants);
-        cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })
+        let cancelled = cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })?;
+        state.note_answer(by.as_ref(), id.0, now);
+        Ok(cancelled)
     }
 
     async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
         let mut state = self.state();
+        state.refuse_repeated(by.as_ref())?;
         let wants = Wants::runs([id]);
         let mut draft = state.draft(&wants, now);
-        let written = change::resume(draft.asked_by(by), id);
+        let written = change::resume(draft.asked_by(by.clone()), id);
         state.save(draft, &wants);
+        if written != RunWritten::Stale {
+            state.note_answer(by.as_ref(), id.0, now);
+        }
         Ok(written)
     }
 }

@@ -21,9 +21,12 @@ impl Tokens for MemoryStore {
 
     async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
         let mut state = self.state();
+        state.refuse_repeated(by.as_ref())?;
+        let id = token.id.0;
         let mut draft = state.draft(&Wants::default(), now);
-        change::make_token(draft.asked_by(by), token)?;
+        change::make_token(draft.asked_by(by.clone()), token)?;
         state.save(draft, &Wants::default());
+        state.note_answer(by.as_ref(), id, now);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use super::rows::{self, RUN_COLUMNS, SCHEDULE_COLUMNS, read_runs};
 use super::values::At;
 use crate::columns::{count, from_json, signed};
 use crate::mirror::Mirror;
-use crate::requests::Head;
+use crate::requests::{Answered, Head};
 use crate::writing::{Found, Needs};
 
 /// A mirror, and how far the journal went when it was read.
@@ -117,6 +117,13 @@ pub(super) async fn find(client: &Client, mirror: &Mirror, needs: &Needs, first:
     }
     if !needs.wants.slots.is_empty() {
         find_slots(client, mirror, &needs.wants.slots, &mut found).await?;
+    }
+    if !needs.keys.is_empty() {
+        let sql = "SELECT key, digest, subject, at FROM answers WHERE key = ANY($1)";
+        for row in client.query_typed(sql, &[(&needs.keys, Type::TEXT_ARRAY)]).await? {
+            let (digest, at) = (row.get::<_, i64>(1).cast_unsigned(), row.get::<_, At>(3).0);
+            found.answers.insert(row.get(0), Answered { digest, subject: row.get(2), at });
+        }
     }
     if let Some(before) = needs.old_before {
         let sql = include_str!("sql/old_runs.sql");

@@ -7,6 +7,7 @@
 //! Callers never hold a connection: what they ask for is done on the store's own threads, and goes on when they stop
 //! waiting for it.
 
+mod answers;
 mod claims;
 mod command;
 mod connect;

@@ -104,8 +104,10 @@ impl Plan for PostgresStore {
             wants.runs.extend(each.runs);
             wants.slots.extend(each.slots);
         }
-        self.write("writing the plan", Needs { wants, ..Needs::default() }, move |writing| {
-            Ok(writes.iter().map(|write| writing.plan(now, write.clone())).collect())
+        let needs = Needs { wants, ..Needs::default() };
+        let needs = writes.iter().fold(needs, |needs, write| needs.asked_by(write.by.as_ref()));
+        self.write("writing the plan", needs, move |writing| {
+            writes.iter().map(|write| writing.plan(now, write.clone())).collect()
         })
         .await
     }

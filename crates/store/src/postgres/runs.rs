@@ -57,17 +57,17 @@ impl Runs for PostgresStore {
     }
 
     async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
-        let needs = Needs { wants: wants_of_ask(&run), ..Needs::default() };
+        let needs = Needs { wants: wants_of_ask(&run), ..Needs::default() }.asked_by(by.as_ref());
         self.write("adding a run", needs, move |writing| writing.ask(now, run.clone(), by.clone())).await
     }
 
     async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
-        let needs = Needs { wants: Wants::runs([id]), ..Needs::default() };
+        let needs = Needs { wants: Wants::runs([id]), ..Needs::default() }.asked_by(by.as_ref());
         self.write("cancelling a run", needs, move |writing| writing.cancel(now, id, by.clone())).await
     }
 
     async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
-        let needs = Needs { wants: Wants::runs([id]), ..Needs::default() };
-        self.write("resuming a run", needs, move |writing| Ok(writing.resume(now, id, by.clone()))).await
+        let needs = Needs { wants: Wants::runs([id]), ..Needs::default() }.asked_by(by.as_ref());
+        self.write("resuming a run", needs, move |writing| writing.resume(now, id, by.clone())).await
     }
 }

@@ -384,6 +384,17 @@ fn put_cluster(statements: &mut Vec<Statement>, changes: &Changes) {
                 .with(to_json(token), Type::TEXT),
         });
     }
+    if !changes.answers.is_empty() {
+        let sql = "INSERT INTO answers SELECT * FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::timestamptz[])
+            ON CONFLICT DO NOTHING";
+        let answers = || changes.answers.values();
+        let statement = Statement::new(sql)
+            .texts(changes.answers.keys().cloned())
+            .numbers(answers().map(|answered| signed(answered.digest)))
+            .uuids(answers().map(|answered| answered.subject))
+            .times(answers().map(|answered| answered.at));
+        statements.push(statement);
+    }
     if !changes.days.is_empty() {
         let sql = "INSERT INTO days SELECT * FROM unnest($1::text[], $2::text[])
             ON CONFLICT (zone) DO UPDATE SET date = excluded.date";

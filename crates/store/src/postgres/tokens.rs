@@ -31,10 +31,8 @@ impl Tokens for PostgresStore {
     }
 
     async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
-        self.write("making a token", Needs::default(), move |writing| {
-            writing.make_token(now, token.clone(), by.clone())
-        })
-        .await
+        let needs = Needs::default().asked_by(by.as_ref());
+        self.write("making a token", needs, move |writing| writing.make_token(now, token.clone(), by.clone())).await
     }
 
     async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool> {

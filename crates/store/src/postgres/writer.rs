@@ -267,6 +267,7 @@ fn all_needs(batch: &[Box<dyn Command>]) -> Needs {
     for needs in batch.iter().map(|command| command.needs()) {
         all.wants.runs.extend(&needs.wants.runs);
         all.wants.slots.extend(needs.wants.slots.iter().cloned());
+        all.keys.extend(needs.keys.iter().cloned());
         all.locks_nodes |= needs.locks_nodes;
         all.old_before = all.old_before.max(needs.old_before);
         all.checkpoint_until = all.checkpoint_until.max(needs.checkpoint_until);

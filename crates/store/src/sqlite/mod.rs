@@ -8,6 +8,7 @@
 //! Invariants: nothing is acknowledged before it is on the disk; a second server is refused; after the disk has failed,
 //! nothing is acknowledged any more.
 
+mod answers;
 mod backup;
 mod blocked;
 mod claims;

@@ -104,13 +104,15 @@ impl Plan for SqliteStore {
 
 impl Session {
     fn plan(&mut self, now: Timestamp, write: PlanWrite) -> Done<Written> {
-        let wants = write.wants();
+        self.refuse_repeated(write.by.as_ref())?;
+        let (wants, by, subject) = (write.wants(), write.by.clone(), write.schedule().0);
         let mut draft = self.draft(&wants, now)?;
         let before = draft.world.clone();
         let written = change::plan(&mut draft, write);
         if written == Written::Done {
             self.note_agents(&draft, now)?;
             self.save(&before, &draft)?;
+            self.note_answer(by.as_ref(), subject, now)?;
         }
         Ok(written)
     }

@@ -54,15 +54,25 @@ impl Runs for SqliteStore {
 
     async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
         self.write("cancelling a run", now, move |session| {
-            let cancelled = session.change(&Wants::runs([id]), now, |draft| change::cancel(draft.asked_by(by), id))?;
-            Ok(cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })?)
+            session.refuse_repeated(by.as_ref())?;
+            let cancel = |draft: &mut change::Draft| change::cancel(draft.asked_by(by.clone()), id);
+            let cancelled = session.change(&Wants::runs([id]), now, cancel)?;
+            let cancelled = cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })?;
+            session.note_answer(by.as_ref(), id.0, now)?;
+            Ok(cancelled)
         })
         .await
     }
 
     async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
         self.write("resuming a run", now, move |session| {
-            session.change(&Wants::runs([id]), now, |draft| change::resume(draft.asked_by(by), id))
+            session.refuse_repeated(by.as_ref())?;
+            let resume = |draft: &mut change::Draft| change::resume(draft.asked_by(by.clone()), id);
+            let written = session.change(&Wants::runs([id]), now, resume)?;
+            if written != RunWritten::Stale {
+                session.note_answer(by.as_ref(), id.0, now)?;
+            }
+            Ok(written)
         })
         .await
     }
@@ -70,6 +80,8 @@ impl Runs for SqliteStore {
 
 impl Session {
     fn ask(&mut self, now: Timestamp, run: Run, by: Option<By>) -> Done<bool> {
+        self.refuse_repeated(by.as_ref())?;
+        let (asked_by, id) = (by.clone(), run.id.0);
         let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
         let schedules = run.schedule.into_iter().collect();
         let wants = Wants { schedules, runs: [run.id].into(), slots, ..Wants::default() };
@@ -78,6 +90,7 @@ impl Session {
         let is_new = change::ask(draft.asked_by(by), run)?;
         self.note_agents(&draft, now)?;
         self.save(&before, &draft)?;
+        self.note_answer(asked_by.as_ref(), id, now)?;
         Ok(is_new)
     }
 }

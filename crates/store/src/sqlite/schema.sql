@@ -3,6 +3,13 @@ CREATE TABLE agents_seen (
     agent TEXT PRIMARY KEY,
     seen_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE answers (
+    key TEXT PRIMARY KEY,
+    digest INTEGER NOT NULL,
+    subject BLOB NOT NULL CHECK (length(subject) = 16),
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answers_by_time ON answers (at);
 CREATE TABLE days (
     zone TEXT PRIMARY KEY,
     date TEXT NOT NULL

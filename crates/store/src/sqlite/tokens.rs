@@ -25,7 +25,10 @@ impl Tokens for SqliteStore {
 
     async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
         self.write("making a token", now, move |session| {
-            Ok(session.change_tokens(now, |draft| change::make_token(draft.asked_by(by), token))??)
+            session.refuse_repeated(by.as_ref())?;
+            let id = token.id.0;
+            session.change_tokens(now, |draft| change::make_token(draft.asked_by(by.clone()), token))??;
+            session.note_answer(by.as_ref(), id, now)
         })
         .await
     }

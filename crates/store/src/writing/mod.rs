@@ -3,6 +3,7 @@
 //! In: the mirror, rows that it does not have, nodes and leases. Out: [`Changes`], to be written in one transaction. Nothing
 //! here knows how rows are kept: a store reads what commands [`Wants`], lets them write, and commits what came of it.
 
+mod answers;
 mod claims;
 mod journal;
 mod nodes;
@@ -18,14 +19,14 @@ use jiff::civil::Date;
 use punctual_core::journal::{Body, Entry, ScheduleRecord, Verdict, World, checksum};
 use punctual_core::run::Run;
 use punctual_core::time::SlotKey;
-use punctual_core::{NodeId, RunId, ScheduleId, Token, TokenId};
+use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 use crate::change::{Draft, Wants};
 use crate::columns::to_json;
 use crate::error::Result;
 use crate::memory::Planner;
 use crate::mirror::Mirror;
-use crate::requests::{Head, NodeRecord};
+use crate::requests::{Answered, Head, NodeRecord};
 
 /// A transaction, as its commands see it.
 pub(crate) struct Writing<'a> {
@@ -44,6 +45,8 @@ pub(crate) struct Found {
     pub(crate) runs: BTreeMap<RunId, Run>,
     /// Which run a slot has, over or not.
     pub(crate) slots: HashMap<(ScheduleId, SlotKey), RunId>,
+    /// What was answered to requests that come again.
+    pub(crate) answers: BTreeMap<String, Answered>,
     /// Runs that retention lets go.
     pub(crate) old: Vec<RunId>,
     /// Everything there is, for a checkpoint.
@@ -58,6 +61,8 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Needs {
     pub(crate) wants: Wants,
+    /// The keys of requests that may have come before.
+    pub(crate) keys: Vec<String>,
     /// Whether nodes come or go: none may renew its lease meanwhile.
     pub(crate) locks_nodes: bool,
     /// Runs that ended before an instant.
@@ -84,6 +89,8 @@ pub(crate) struct Changes {
     pub(crate) days: BTreeMap<String, Date>,
     /// Tokens that are new, and those that are gone.
     pub(crate) tokens: BTreeMap<TokenId, Option<Token>>,
+    /// Answers to requests that may come again, by their keys.
+    pub(crate) answers: BTreeMap<String, Answered>,
     pub(crate) lines: Vec<Line>,
     /// Nodes that have come or have another lease, and those that are gone.
     pub(crate) nodes: BTreeMap<NodeId, Option<NodeRecord>>,
@@ -133,6 +140,14 @@ pub(crate) struct LineMark {
     pub(crate) cost_micros: Option<u64>,
 }
 
+impl Needs {
+    /// The same, for somebody whose request may have come before.
+    pub(crate) fn asked_by(mut self, by: Option<&By>) -> Needs {
+        self.keys.extend(by.and_then(|by| by.once.as_ref()).map(|once| once.key.clone()));
+        self
+    }
+}
+
 impl<T> Row<T> {
     /// A row that was not there.
     pub(crate) fn new(after: T) -> Row<T> {
@@ -152,6 +167,7 @@ impl Changes {
             && self.agents_named.is_empty()
             && self.days.is_empty()
             && self.tokens.is_empty()
+            && self.answers.is_empty()
             && self.first.is_none()
     }
 }

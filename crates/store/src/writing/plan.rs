@@ -18,15 +18,18 @@ pub(crate) fn wants_of_ask(run: &Run) -> Wants {
 }
 
 impl Writing<'_> {
-    pub(crate) fn plan(&mut self, now: Timestamp, write: PlanWrite) -> Written {
+    pub(crate) fn plan(&mut self, now: Timestamp, write: PlanWrite) -> Result<Written> {
+        self.refuse_repeated(write.by.as_ref())?;
+        let (by, subject) = (write.by.clone(), write.schedule().0);
         let mut draft = self.draft(&write.wants(), now);
         let before = draft.world.clone();
         let written = change::plan(&mut draft, write);
         if written == Written::Done {
             self.note_agents(&draft, now);
             self.save(&before, &draft);
+            self.note_answer(by.as_ref(), subject, now);
         }
-        written
+        Ok(written)
     }
 
     pub(crate) fn begin_day(&mut self, now: Timestamp, zone: &str, date: Date) -> bool {
@@ -40,21 +43,34 @@ impl Writing<'_> {
     }
 
     pub(crate) fn ask(&mut self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
+        self.refuse_repeated(by.as_ref())?;
+        let id = run.id.0;
         let mut draft = self.draft(&wants_of_ask(&run), now);
         let before = draft.world.clone();
-        let is_new = change::ask(draft.asked_by(by), run)?;
+        let is_new = change::ask(draft.asked_by(by.clone()), run)?;
         self.note_agents(&draft, now);
         self.save(&before, &draft);
+        self.note_answer(by.as_ref(), id, now);
         Ok(is_new)
     }
 
     pub(crate) fn cancel(&mut self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
-        let cancelled = self.change(&Wants::runs([id]), now, |draft| change::cancel(draft.asked_by(by), id));
-        cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })
+        self.refuse_repeated(by.as_ref())?;
+        let cancel = |draft: &mut Draft| change::cancel(draft.asked_by(by.clone()), id);
+        let cancelled = self.change(&Wants::runs([id]), now, cancel);
+        let cancelled = cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })?;
+        self.note_answer(by.as_ref(), id.0, now);
+        Ok(cancelled)
     }
 
-    pub(crate) fn resume(&mut self, now: Timestamp, id: RunId, by: Option<By>) -> RunWritten {
-        self.change(&Wants::runs([id]), now, |draft| change::resume(draft.asked_by(by), id))
+    pub(crate) fn resume(&mut self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
+        self.refuse_repeated(by.as_ref())?;
+        let resume = |draft: &mut Draft| change::resume(draft.asked_by(by.clone()), id);
+        let written = self.change(&Wants::runs([id]), now, resume);
+        if written != RunWritten::Stale {
+            self.note_answer(by.as_ref(), id.0, now);
+        }
+        Ok(written)
     }
 
     /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.

@@ -12,9 +12,10 @@ use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::conformance::block_on;
 use punctual_store::postgres::PostgresStore;
 use punctual_store::{
-    AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
-    NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
-    RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, TokenRecord, Tokens, Totals, Written, ZoneDay,
+    Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
+    Journal, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result,
+    RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, TokenRecord, Tokens, Totals, Written,
+    ZoneDay,
 };
 use uuid::Uuid;
 
@@ -190,5 +191,12 @@ impl Tokens for InTurns {
 
     async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
         self.next().note_used(used).await
+    }
+}
+
+#[async_trait]
+impl Answers for InTurns {
+    async fn forget_answers(&self, before: Timestamp) -> Result<usize> {
+        self.next().forget_answers(before).await
     }
 }

@@ -12,9 +12,10 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::memory::MemoryStore;
 use punctual_store::{
-    AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem, Journal,
-    NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result, RunFilter,
-    RunWritten, Runs, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written, ZoneDay,
+    Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
+    Journal, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result,
+    RunFilter, RunWritten, Runs, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
+    ZoneDay,
 };
 
 /// A store in memory behind a door.
@@ -251,5 +252,12 @@ impl Tokens for Door {
 
     async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
         self.pass("note_used", self.store.note_used(used)).await
+    }
+}
+
+#[async_trait]
+impl Answers for Door {
+    async fn forget_answers(&self, before: Timestamp) -> Result<usize> {
+        self.pass("forget_answers", self.store.forget_answers(before)).await
     }
 }

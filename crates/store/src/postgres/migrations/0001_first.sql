@@ -125,6 +125,15 @@ CREATE TABLE days (
     date text NOT NULL
 );
 
+-- What was answered to requests that may come again, by their keys. Kept for a day, and not in the journal.
+CREATE TABLE answers (
+    key text PRIMARY KEY,
+    digest bigint NOT NULL,
+    subject uuid NOT NULL,
+    at timestamptz NOT NULL
+);
+CREATE INDEX answers_by_time ON answers (at);
+
 -- Who may come over the API. When somebody last did is not in the journal.
 CREATE TABLE tokens (
     id uuid PRIMARY KEY,

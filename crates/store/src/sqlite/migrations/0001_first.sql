@@ -231,6 +231,15 @@ CREATE TABLE held (
     PRIMARY KEY (kind, name)
 ) STRICT, WITHOUT ROWID;
 
+-- What was answered to requests that may come again, by their keys. Kept for a day, and not in the journal.
+CREATE TABLE answers (
+    key TEXT PRIMARY KEY,
+    digest INTEGER NOT NULL,
+    subject BLOB NOT NULL CHECK (length(subject) = 16),
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answers_by_time ON answers (at);
+
 -- Who may come over the API. When somebody last did is not in the journal.
 CREATE TABLE tokens (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),

@@ -11,6 +11,8 @@ use serde::Serialize;
 use tracing::error;
 use utoipa::ToSchema;
 
+use crate::api::again::other_request;
+
 /// What went wrong, as a problem document.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -125,6 +127,7 @@ impl From<StoreError> for ApiError {
     fn from(failed: StoreError) -> ApiError {
         match failed {
             StoreError::NotFound { what, id } => ApiError::not_found(what, id),
+            StoreError::Answered(_) => other_request(),
             StoreError::Conflict { .. } | StoreError::StaleEpoch(_) => {
                 ApiError::conflict("changed_meanwhile", failed.to_string())
             }

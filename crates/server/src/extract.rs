@@ -4,11 +4,16 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
-use punctual_core::{RunId, ScheduleId};
+use punctual_core::{By, Once, RunId, ScheduleId};
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use crate::auth::Caller;
 use crate::error::ApiError;
+
+/// The longest key of a request that may come again.
+const KEY_MAX: usize = 255;
 
 /// A body of JSON, read strictly.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -17,22 +22,78 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Body<T>, ApiError> {
-        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let is_json = kind.is_some_and(|kind| {
-            let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-            kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json")
-        });
-        if !is_json {
-            let detail = "send JSON, and say so: Content-Type: application/json";
-            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
-        }
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
-            let status = rejection.status();
-            let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "too_large" } else { "malformed" };
-            ApiError::new(status, code, rejection.body_text())
-        })?;
-        serde_json::from_slice(&bytes).map(Body).map_err(|error| ApiError::malformed(format!("the body: {error}")))
+        let bytes = json_bytes(request, state).await?;
+        read_json(&bytes).map(Body)
     }
+}
+
+/// A body in which nothing has to be said.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// What somebody asks for, who may ask again: a body of JSON, or none where nothing has to be said, with who asks and, in
+/// `Idempotency-Key`, how to know the request again.
+pub(crate) struct Asked<T> {
+    pub(crate) body: T,
+    pub(crate) by: By,
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Asked<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Asked<T>, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        let caller = Caller::from_request_parts(&mut parts, state).await?;
+        let key = idempotency_key(&parts)?;
+        let path = parts.uri.to_string();
+        let has_body = parts.headers.get(header::CONTENT_LENGTH).is_none_or(|length| length != "0")
+            && (parts.headers.contains_key(header::CONTENT_LENGTH)
+                || parts.headers.contains_key(header::TRANSFER_ENCODING));
+        let request = Request::from_parts(parts, body);
+        let bytes = if has_body { json_bytes(request, state).await? } else { Bytes::new() };
+        // Who says nothing says nothing special.
+        let text: &[u8] = if matches!(bytes.trim_ascii(), b"" | b"null") { b"{}" } else { &bytes };
+        let body = read_json(text)?;
+        let once = key.map(|key| {
+            let digest = Sha256::new().chain_update(&path).chain_update([0]).chain_update(text).finalize();
+            let digest = digest.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+            // A key is its owner's: others may use the same.
+            Once { key: format!("{}/{key}", caller.token.id), digest }
+        });
+        Ok(Asked { body, by: By { once, ..caller.by() } })
+    }
+}
+
+fn idempotency_key(parts: &Parts) -> Result<Option<String>, ApiError> {
+    let Some(value) = parts.headers.get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().unwrap_or_default().trim().trim_matches('"');
+    if key.is_empty() || KEY_MAX < key.len() {
+        let detail = format!("Idempotency-Key: use 1 to {KEY_MAX} visible characters, and another for each request");
+        return Err(ApiError::malformed(detail));
+    }
+    Ok(Some(key.to_owned()))
+}
+
+async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_json = kind.is_some_and(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json")
+    });
+    if !is_json {
+        let detail = "send JSON, and say so: Content-Type: application/json";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
+    }
+    Bytes::from_request(request, state).await.map_err(|rejection| {
+        let status = rejection.status();
+        let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "too_large" } else { "malformed" };
+        ApiError::new(status, code, rejection.body_text())
+    })
+}
+
+fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| ApiError::malformed(format!("the body: {error}")))
 }
 
 /// What stands behind the question mark.

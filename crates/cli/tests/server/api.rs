@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, Read};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use punctual_lab::postgres::{Durability, Server as Postgres};
 use serde_json::{Value, json};
@@ -469,5 +470,153 @@ fn why_answers_for_runs_and_for_times() {
     let why = api.get(&format!("/api/executions/{}/why", failed["executionId"].as_str().unwrap())).json(200);
     assert_eq!(why["causes"][0]["code"], "failed_error");
     assert!(why["causes"][0]["sentence"].as_str().unwrap().ends_with(": the model took too long"), "{why}");
+    assert!(server.stop().success());
+}
+
+fn a_request_that_comes_again_is_carried_out_once(place: &Place) {
+    let server = place.up();
+    let api = Client::of(place);
+    let post = |api: &Client, path: &str, key: &str, body: Value| {
+        api.send("POST", path, &[("Idempotency-Key", key)], Some(body))
+    };
+    let first = post(&api, "/api/schedules", "k1", cron());
+    let again = post(&api, "/api/schedules", "k1", cron());
+    assert_eq!(first.json(201)["scheduleId"], again.json(201)["scheduleId"]);
+    assert_eq!((first.header("idempotent-replayed"), again.header("idempotent-replayed")), (None, Some("true")));
+    let mut other = cron();
+    other["prompt"] = json!("something else");
+    assert_eq!(post(&api, "/api/schedules", "k1", other).problem(422), "key_reused");
+    assert_eq!(post(&api, "/api/executions/trigger", "k1", json!({"agentId": "slow"})).problem(422), "key_reused");
+    assert_eq!(post(&api, "/api/executions/trigger", "", json!({"agentId": "slow"})).problem(400), "malformed");
+    let run = post(&api, "/api/executions/trigger", "k2", json!({"agentId": "slow"})).json(202)["executionId"].clone();
+    assert_eq!(post(&api, "/api/executions/trigger", "k2", json!({"agentId": "slow"})).json(202)["executionId"], run);
+    let path = format!("/api/schedules/{}", first.json(201)["scheduleId"].as_str().unwrap());
+    post(&api, &format!("{path}/pause"), "k3", json!({"reason": "noise"})).json(200);
+    api.post(&format!("{path}/resume"), json!(null)).json(200);
+    let paused_again = post(&api, &format!("{path}/pause"), "k3", json!({"reason": "noise"})).json(200);
+    assert_eq!(paused_again["state"], "active", "it was paused once, and resumed since");
+    let cancel = format!("/api/executions/future/{}/cancel?force=true", run.as_str().unwrap());
+    place.until("it is called off", |_| [200, 202].contains(&post(&api, &cancel, "k4", json!(null)).status));
+    let made = post(&api, "/api/tokens", "k5", json!({"name": "ada", "role": "editor"})).json(201);
+    let made_again = post(&api, "/api/tokens", "k5", json!({"name": "ada", "role": "editor"})).json(201);
+    assert_eq!(
+        (&made["tokenId"], &made_again["secret"]),
+        (&made_again["tokenId"], &json!(null)),
+        "a secret is shown once"
+    );
+    // A key is its owner's.
+    let ada = api.with_token(made["secret"].as_str());
+    let theirs = json!({"agentId": "quick", "scheduleType": "INTERVAL", "intervalMinutes": 60, "name": "theirs"});
+    post(&ada, "/api/schedules", "k1", theirs).json(201);
+    // A crash forgets nothing of it.
+    server.kill();
+    let server = place.up();
+    place.until("it is up again", |place| place.read("log").matches("has joined").count() == 2);
+    let api = Client::of(place);
+    assert_eq!(post(&api, "/api/schedules", "k1", cron()).json(201)["scheduleId"], first.json(201)["scheduleId"]);
+    assert_eq!(api.get("/api/schedules").json(200).as_array().unwrap().len(), 2);
+    assert!(server.stop().success());
+    place.verify();
+}
+
+#[test]
+fn a_request_that_comes_again_is_carried_out_once_on_sqlite() {
+    a_request_that_comes_again_is_carried_out_once(&place("api-again"));
+}
+
+#[test]
+fn a_request_that_comes_again_is_carried_out_once_on_postgres() {
+    let postgres = Postgres::start(Durability::Off).expect("PostgreSQL starts");
+    a_request_that_comes_again_is_carried_out_once(&place("api-again-pg").with_database(&postgres.address()));
+}
+
+/// Clients create schedules while the server is killed again and again: what was acknowledged is there, and what was asked for
+/// twice is there once.
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill() {
+    let place = place("api-kill");
+    let mut created: BTreeSet<String> = BTreeSet::new();
+    for round in 0..5_u32 {
+        let server = place.up();
+        place.until("it is up", |place| place.read("log").matches("has joined").count() == round as usize + 1);
+        let api = Client::of(&place);
+        let (is_over, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let acknowledged = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..4)
+                .map(|client| {
+                    let (api, is_over, answers) = (api.clone(), &is_over, &answers);
+                    scope.spawn(move || {
+                        let mut names = vec![];
+                        for number in 0.. {
+                            if is_over.load(Ordering::Acquire) {
+                                break;
+                            }
+                            let name = format!("{round}-{client}-{number}");
+                            let body = json!({"agentId": "quick", "scheduleType": "CRON", "cronExpr": "0 9 * * *", "name": name});
+                            let answer = api.try_send("POST", "/api/schedules", &[("Idempotency-Key", &name)], Some(body));
+                            if answer.is_some_and(|answer| answer.status == 201) {
+                                names.push(name);
+                                answers.fetch_add(1, Ordering::AcqRel);
+                            }
+                        }
+                        names
+                    })
+                })
+                .collect();
+            place.until("many are answered", |_| 40 <= answers.load(Ordering::Acquire));
+            server.kill();
+            is_over.store(true, Ordering::Release);
+            clients.into_iter().flat_map(|client| client.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(!acknowledged.is_empty(), "somebody was answered");
+        created.extend(acknowledged);
+    }
+    let server = place.up();
+    place.until("it is up", |place| place.read("log").matches("has joined").count() == 6);
+    let api = Client::of(&place);
+    let mut names: Vec<String> = vec![];
+    for page in 0.. {
+        let listed = api.get(&format!("/api/schedules?page={page}")).json(200);
+        let listed = listed.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned());
+        let before = names.len();
+        names.extend(listed);
+        if names.len() == before {
+            break;
+        }
+    }
+    let there: BTreeSet<String> = names.iter().cloned().collect();
+    assert_eq!(there.len(), names.len(), "none is there twice");
+    let lost: Vec<&String> = created.difference(&there).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    assert!(server.stop().success());
+    place.verify();
+}
+
+#[test]
+fn of_two_editors_one_is_told_that_the_other_was_faster() {
+    let place = place("api-editors");
+    let server = place.up();
+    let api = Client::of(&place);
+    let created = api.post("/api/schedules", cron()).json(201);
+    let path = format!("/api/schedules/{}", created["scheduleId"].as_str().unwrap());
+    for round in 1..=20_u64 {
+        let version = format!("\"{round}\"");
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let edits = ["ada", "ben"].map(|who| {
+                let (api, path, version) = (&api, &path, &version);
+                scope.spawn(move || {
+                    let body = json!({"prompt": format!("{who} {round}")});
+                    api.send("PUT", path, &[("If-Match", version)], Some(body)).status
+                })
+            });
+            edits.into_iter().map(|edit| edit.join().unwrap()).collect()
+        });
+        let mut sorted = statuses.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [200, 409], "round {round}");
+        let winner = if statuses[0] == 200 { "ada" } else { "ben" };
+        let shown = api.get(&path).json(200);
+        assert_eq!((&shown["prompt"], &shown["version"]), (&json!(format!("{winner} {round}")), &json!(round + 1)));
+    }
     assert!(server.stop().success());
 }

@@ -56,6 +56,17 @@ impl Client {
 
     /// Sends a request with more headers.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<Value>) -> Answer {
+        self.try_send(method, path, headers, body).expect("the server listens")
+    }
+
+    /// The same, to a server that may not be there.
+    pub(crate) fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Option<Answer> {
         let body = body.map(|body| body.to_string());
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         let has = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
@@ -74,7 +85,7 @@ impl Client {
         headers.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
         request += "\r\n";
         request += &body.unwrap_or_default();
-        self.raw(request.as_bytes())
+        self.try_raw(request.as_bytes())
     }
 
     /// Opens a stream of events. What has come so far is read line by line.
@@ -91,7 +102,11 @@ impl Client {
 
     /// Sends bytes as they are.
     pub(crate) fn raw(&self, request: &[u8]) -> Answer {
-        let mut stream = TcpStream::connect(&self.address).expect("the server listens");
+        self.try_raw(request).expect("the server listens")
+    }
+
+    fn try_raw(&self, request: &[u8]) -> Option<Answer> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         // A server that has seen enough may close while we still write.
         stream.write_all(request).ok();
@@ -109,7 +124,7 @@ impl Client {
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
         let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
         let body = if is_chunked { unchunked(body) } else { body.to_owned() };
-        Answer { status, head: head.to_owned(), text: body }
+        Some(Answer { status, head: head.to_owned(), text: body })
     }
 }
 

@@ -17,13 +17,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+use super::again::{again, answered_before};
 use super::execution_view::{Around, ExecStatus, ExecutionView};
 use super::page::{PageParams, total};
 use super::schedules;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
-use crate::extract::{Body, Id, Params};
+use crate::extract::{Asked, Id, Nothing, Params};
 
 /// No zone's clock is further from UTC.
 const OFFSET_MAX: SignedDuration = SignedDuration::from_hours(26);
@@ -135,13 +136,22 @@ pub(crate) async fn cancel(
     caller: Caller,
     Id(id): Id<RunId>,
     Params(params): Params<CancelParams>,
+    Asked { body: Nothing {}, by }: Asked<Nothing>,
 ) -> Result<Response, ApiError> {
     let run = find(&app, &caller, id).await?;
     let is_at_work = matches!(run.state, RunState::Running { .. });
     if is_at_work && !params.force {
         return Ok((StatusCode::CONFLICT, Json(view_of(&app, &caller, &run).await?)).into_response());
     }
-    let cancelled = app.editor_for(&caller.by()).cancel(id, app.now()).await?;
+    let cancelled = match app.editor_for(&by).cancel(id, app.now()).await {
+        Ok(cancelled) => cancelled,
+        Err(error) => {
+            answered_before(&by, error)?;
+            let run = find(&app, &caller, id).await?;
+            let status = if run.state.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
+            return Ok(again((status, Json(view_of(&app, &caller, &run).await?)).into_response()));
+        }
+    };
     let status = match cancelled {
         Cancellation::Done => StatusCode::OK,
         Cancellation::Asked => {
@@ -183,11 +193,11 @@ pub(crate) struct TriggerRequest {
 pub(crate) async fn trigger(
     State(app): State<App>,
     caller: Caller,
-    Body(request): Body<TriggerRequest>,
+    Asked { body: request, by }: Asked<TriggerRequest>,
 ) -> Result<Response, ApiError> {
     let now = app.now();
-    let editor = app.editor_for(&caller.by());
-    let run = match request.schedule_id {
+    let editor = app.editor_for(&by);
+    let asked = match request.schedule_id {
         Some(id) => {
             let schedule = schedules::find(&app, &caller, id).await?;
             if request.agent_id.as_ref().is_some_and(|agent| agent != schedule.work.agent()) {
@@ -195,15 +205,23 @@ pub(crate) async fn trigger(
                 return Err(ApiError::invalid("agentId", problem, "leave it out"));
             }
             let TriggerRequest { prompt, inputs, .. } = request;
-            editor.trigger_with(id, |terms| told_otherwise(terms, prompt, inputs), now).await?
+            editor.trigger_with(id, |terms| told_otherwise(terms, prompt, inputs), now).await
         }
         None => {
             let terms = agent_terms(&app, &caller, request)?;
-            editor.run_agent(terms, now).await?
+            editor.run_agent(terms, now).await
         }
     };
-    app.nudges.runs_changed();
-    Ok((StatusCode::ACCEPTED, Json(view_of(&app, &caller, &run).await?)).into_response())
+    match asked {
+        Ok(run) => {
+            app.nudges.runs_changed();
+            Ok((StatusCode::ACCEPTED, Json(view_of(&app, &caller, &run).await?)).into_response())
+        }
+        Err(error) => {
+            let run = find(&app, &caller, RunId(answered_before(&by, error)?)).await?;
+            Ok(again((StatusCode::ACCEPTED, Json(view_of(&app, &caller, &run).await?)).into_response()))
+        }
+    }
 }
 
 /// The terms of a run that an agent alone is asked for.

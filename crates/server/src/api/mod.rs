@@ -1,5 +1,6 @@
 //! The native API, a file for each resource.
 
+pub(crate) mod again;
 pub(crate) mod events;
 pub(crate) mod execution_view;
 pub(crate) mod executions;

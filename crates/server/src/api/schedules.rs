@@ -6,21 +6,22 @@ use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use punctual_core::ScheduleId;
 use punctual_core::schedule::{Origin, Pause, PauseKind, Schedule};
 use punctual_core::time::Slot;
+use punctual_core::{By, ScheduleId};
 use punctual_engine::checks::{self, Outlook, Refused};
 use punctual_engine::edit::EditError;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::again::{again, answered_before};
 use super::page::{PageParams, total};
 use super::schedule_fields::ScheduleFields;
 use super::schedule_view::ScheduleView;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
-use crate::extract::{Body, Id, Params};
+use crate::extract::{Asked, Body, Id, Nothing, Params};
 
 /// How many of the next times a preview shows.
 const PREVIEWED: usize = 20;
@@ -40,17 +41,26 @@ const PAGE: usize = 1_000;
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
-    Body(fields): Body<ScheduleFields>,
+    Asked { body: fields, by }: Asked<ScheduleFields>,
 ) -> Result<Response, ApiError> {
     let now = app.now();
     let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
     allow(&caller, &wanted)?;
     let outlook = look(&app, &wanted, now)?;
-    let by = caller.by();
-    let created = app.editor_for(&by).create(wanted, now).await.map_err(said_in_our_words)?;
-    app.nudges.schedules_changed();
-    let view = ScheduleView::new(&created, &app).warned(outlook);
-    Ok((StatusCode::CREATED, etag(&created), Json(view)).into_response())
+    let answer = |created: &Schedule| {
+        let view = ScheduleView::new(created, &app).warned(outlook);
+        (StatusCode::CREATED, etag(created), Json(view)).into_response()
+    };
+    match app.editor_for(&by).create(wanted, now).await {
+        Ok(created) => {
+            app.nudges.schedules_changed();
+            Ok(answer(&created))
+        }
+        Err(error) => {
+            let id = answered_before(&by, error).map_err(said_in_our_words)?;
+            Ok(again(answer(&find(&app, &caller, ScheduleId(id)).await?)))
+        }
+    }
 }
 
 /// Which schedules.
@@ -192,14 +202,14 @@ pub(crate) async fn pause(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<ScheduleId>,
-    Body(Reason { reason }): Body<Reason>,
+    Asked { body: Reason { reason }, by }: Asked<Reason>,
 ) -> Result<Response, ApiError> {
     find(&app, &caller, id).await?;
     let now = app.now();
     let pause = Pause { kind: PauseKind::Paused, at: now, source: caller.token.name.clone(), reason: reason.clone() };
-    let paused = app.editor_for(&caller.by_reason(reason)).pause(id, pause, now).await?;
-    app.nudges.schedules_changed();
-    Ok((etag(&paused), Json(ScheduleView::new(&paused, &app))).into_response())
+    let by = By { reason, ..by };
+    let paused = app.editor_for(&by).pause(id, pause, now).await;
+    changed(&app, &caller, &by, paused).await
 }
 
 /// Let a paused schedule go on.
@@ -210,11 +220,11 @@ pub(crate) async fn resume(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<ScheduleId>,
+    Asked { body: Nothing {}, by }: Asked<Nothing>,
 ) -> Result<Response, ApiError> {
     find(&app, &caller, id).await?;
-    let resumed = app.editor_for(&caller.by()).resume(id, app.now()).await?;
-    app.nudges.schedules_changed();
-    Ok((etag(&resumed), Json(ScheduleView::new(&resumed, &app))).into_response())
+    let resumed = app.editor_for(&by).resume(id, app.now()).await;
+    changed(&app, &caller, &by, resumed).await
 }
 
 /// What a draft would do.
@@ -277,6 +287,26 @@ pub(crate) async fn preview(
     let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
     let Outlook { description, slots, runs_per_day, warnings } = look(&app, &wanted, now)?;
     Ok(Json(PreviewView { description, next: slots.iter().map(FireView::of).collect(), runs_per_day, warnings }))
+}
+
+/// The answer to a change of a schedule, or to one that was made before.
+async fn changed(
+    app: &App,
+    caller: &Caller,
+    by: &By,
+    changed: Result<Schedule, EditError>,
+) -> Result<Response, ApiError> {
+    let answer = |schedule: &Schedule| (etag(schedule), Json(ScheduleView::new(schedule, app))).into_response();
+    match changed {
+        Ok(schedule) => {
+            app.nudges.schedules_changed();
+            Ok(answer(&schedule))
+        }
+        Err(error) => {
+            let id = answered_before(by, error)?;
+            Ok(again(answer(&find(app, caller, ScheduleId(id)).await?)))
+        }
+    }
 }
 
 /// A schedule that is there for whoever asks.

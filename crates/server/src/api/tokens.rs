@@ -5,15 +5,17 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use punctual_core::{Role, Token, TokenId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::again::{again, answered_before};
 use crate::app::App;
 use crate::auth::{Caller, Secret};
 use crate::error::{ApiError, Problem};
-use crate::extract::Body;
+use crate::extract::Asked;
 
 /// A token that is asked for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -81,9 +83,8 @@ impl TokenView {
 ))]
 pub(crate) async fn create(
     State(app): State<App>,
-    caller: Caller,
-    Body(request): Body<TokenRequest>,
-) -> Result<(StatusCode, Json<TokenView>), ApiError> {
+    Asked { body: request, by }: Asked<TokenRequest>,
+) -> Result<Response, ApiError> {
     let now = app.now();
     if request.name.trim().is_empty() || request.name.contains(char::is_control) {
         return Err(ApiError::invalid("name", "nobody could tell it from others", "use visible characters"));
@@ -108,9 +109,20 @@ pub(crate) async fn create(
         created_at: now,
         expires_at: request.expires_at,
     };
-    app.store.make_token(now, token.clone(), Some(caller.by())).await?;
-    app.doors.tokens_changed();
-    Ok((StatusCode::CREATED, Json(TokenView::new(token, None, Some(&secret)))))
+    match app.store.make_token(now, token.clone(), Some(by.clone())).await {
+        Ok(()) => {
+            app.doors.tokens_changed();
+            Ok((StatusCode::CREATED, Json(TokenView::new(token, None, Some(&secret)))).into_response())
+        }
+        Err(error) => {
+            // Its secret was shown once: whoever lost that answer makes another token.
+            let id = answered_before(&by, error.into())?;
+            let records = app.store.tokens().await?;
+            let record = records.into_iter().find(|record| record.token.id.0 == id);
+            let record = record.ok_or_else(|| ApiError::not_found("token", id))?;
+            Ok(again((StatusCode::CREATED, Json(TokenView::new(record.token, record.used_at, None))).into_response()))
+        }
+    }
 }
 
 /// The tokens, without their secrets.

@@ -23,11 +23,6 @@ impl Caller {
         By::new(Actor::Token { id: self.token.id, name: self.token.name.clone() })
     }
 
-    /// The same, with a reason.
-    pub(crate) fn by_reason(&self, reason: Option<String>) -> By {
-        By { reason, ..self.by() }
-    }
-
     /// Whether what belongs to a project, or to none, is for them.
     pub(crate) fn reaches(&self, project: Option<&str>) -> bool {
         self.token.reaches(project)

@@ -2,10 +2,12 @@
 //!
 //! In: a schedule as it would be. Out: its next times and what is worth a warning, or why it cannot be.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::Elapsed;
 use punctual_core::schedule::{CompileError, Schedule, Trigger};
-use punctual_core::time::{Slot, Timetable};
+use punctual_core::time::{Slot, SlotKey, Timetable};
 
 use crate::settings::Settings;
 
@@ -91,6 +93,65 @@ pub fn check(
     let slots: Vec<Slot> = timetable.slots(from).take(count).collect();
     let description = schedule.trigger.describe(&schedule.zone);
     Ok(Outlook { description, slots, runs_per_day, warnings })
+}
+
+/// How far a change is looked ahead.
+const DIFFERENCE_OF: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// The most slots of each kind that a difference has.
+const DIFFERENCE_MAX: usize = 1_000;
+
+/// What a change of a schedule would change in the runs of the next seven days.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Difference {
+    /// Slots that would run and do not now, by time.
+    pub added: Vec<Slot>,
+    /// Slots that run now and would not, by time.
+    pub removed: Vec<Slot>,
+    /// How many stay.
+    pub kept: usize,
+    /// Whether there is more than is told.
+    pub is_cut: bool,
+}
+
+/// Compares the runs of the next seven days of a schedule as it is and as it would be; none where there is no schedule.
+pub fn difference(
+    before: Option<&Schedule>,
+    after: Option<&Schedule>,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Difference, CompileError> {
+    let (before, is_cut_before) = week(before, settings, now)?;
+    let (after, is_cut_after) = week(after, settings, now)?;
+    let only = |these: &BTreeMap<SlotKey, Slot>, others: &BTreeMap<SlotKey, Slot>| {
+        let mut only: Vec<Slot> =
+            these.iter().filter(|(key, _)| !others.contains_key(key)).map(|(_, slot)| slot.clone()).collect();
+        only.sort_by_key(|slot| slot.scheduled_at);
+        only
+    };
+    Ok(Difference {
+        added: only(&after, &before),
+        removed: only(&before, &after),
+        kept: after.keys().filter(|key| before.contains_key(key)).count(),
+        is_cut: is_cut_before || is_cut_after,
+    })
+}
+
+/// The slots of the next seven days that run, by key; whether there are more.
+fn week(
+    schedule: Option<&Schedule>,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<(BTreeMap<SlotKey, Slot>, bool), CompileError> {
+    let Some(schedule) = schedule.filter(|schedule| schedule.is_active()) else { return Ok((BTreeMap::new(), false)) };
+    let timetable = schedule.timetable(&settings.zones, &settings.calendars)?;
+    let until = now.checked_add(DIFFERENCE_OF).unwrap_or(Timestamp::MAX);
+    let from = Schedule::cursor_from(&schedule.trigger, now).at;
+    let left = schedule.bounds.max_runs().map_or(usize::MAX, |max| max.saturating_sub(schedule.runs_started) as usize);
+    let slots = timetable.slots(from).take_while(|slot| slot.scheduled_at < until);
+    let mut slots = slots.filter(|slot| slot.skipped.is_none()).take(left);
+    let found = slots.by_ref().take(DIFFERENCE_MAX).map(|slot| (slot.key(), slot)).collect();
+    Ok((found, slots.next().is_some()))
 }
 
 /// When a schedule runs next behind an instant.

@@ -55,7 +55,7 @@ fn nothing_is_a_configuration_of_defaults() {
     assert_eq!(config.tzdb.to_string(), "newest");
     assert_eq!(
         json!(config.engine_settings()),
-        json!({"lease_duration_seconds": 30, "executor_pool_size": 8, "max_running": null, "drain_seconds": 30})
+        json!({"lease_duration_seconds": 30, "executor_pool_size": 8, "max_running": null, "drain_seconds": 30, "min_interval_seconds": 300, "runs_per_day_warning": 500})
     );
     assert!(config.agents.is_empty() && config.calendars.is_empty() && config.schedules.is_empty());
 }

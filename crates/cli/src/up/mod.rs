@@ -86,7 +86,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let synced = sync::schedules(&*store, &editor, &config, clock.now()).await?;
         let listener = args.web.open().await?;
         let address = listener.local_addr().context("asking where the API is")?;
-        first_token::provide(&*store, &*ids, &args.database.token_file(), clock.now()).await?;
+        first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
         let end_serving = CancellationToken::new();
         let app = App {
             store: Arc::clone(&store),

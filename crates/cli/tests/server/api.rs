@@ -289,6 +289,20 @@ fn nobody_comes_in_without_a_token_or_from_another_site() {
     assert_eq!(api.delete(&format!("/api/tokens/{}", made["tokenId"].as_str().unwrap())).status, 204);
     assert_eq!(ada.get("/api/schedules").problem(401), "bad_token");
     assert!(server.stop().success());
+    // The token of the file itself is taken back: the next start makes another, and the old one stays out.
+    let server = place.up();
+    place.until("it is up again", |place| place.read("log").matches("has joined").count() == 2);
+    let api = Client::of(&place);
+    let own = api.get("/api/tokens").json(200)[0]["tokenId"].as_str().unwrap().to_owned();
+    assert_eq!(api.delete(&format!("/api/tokens/{own}")).status, 204);
+    assert_eq!(api.get("/api/schedules").problem(401), "bad_token");
+    assert!(server.stop().success());
+    let server = place.up();
+    place.until("it is up once more", |place| place.read("log").matches("has joined").count() == 3);
+    assert_ne!(place.read("punctual.db.token"), format!("{}\n", api.token().unwrap()));
+    Client::of(&place).get("/api/schedules").json(200);
+    assert_eq!(Client::of(&place).with_token(api.token()).get("/api/schedules").problem(401), "bad_token");
+    assert!(server.stop().success());
     assert!(!place.read("log").contains("pt_"), "no secret is in the log");
 }
 
@@ -618,5 +632,34 @@ fn of_two_editors_one_is_told_that_the_other_was_faster() {
         let shown = api.get(&path).json(200);
         assert_eq!((&shown["prompt"], &shown["version"]), (&json!(format!("{winner} {round}")), &json!(round + 1)));
     }
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_dry_run_says_what_would_change_and_changes_nothing() {
+    let place = place("api-dry");
+    let server = place.up();
+    let api = Client::of(&place);
+    let daily = json!({"agentId": "quick", "scheduleType": "FIXED_TIMES", "timesOfDay": ["09:00"]});
+    let would = api.post("/api/schedules?dryRun=true", daily.clone()).json(200);
+    assert_eq!(
+        (would["added"].as_array().unwrap().len(), &would["kept"], &would["dryRun"]),
+        (7, &json!(0), &json!(true))
+    );
+    assert!(would["added"][0]["localTime"].as_str().unwrap().ends_with("T09:00:00"));
+    assert_eq!(api.get("/api/schedules").json(200), json!([]));
+    let created = api.post("/api/schedules", daily).json(201);
+    let path = format!("/api/schedules/{}", created["scheduleId"].as_str().unwrap());
+    let counts = |would: &Value| {
+        let count = |what: &str| would[what].as_array().unwrap().len();
+        (count("added"), count("removed"), would["kept"].as_u64().unwrap())
+    };
+    let change = |body: Value| counts(&api.put(&format!("{path}?dryRun=true"), body).json(200));
+    assert_eq!(change(json!({"timesOfDay": ["09:00", "17:00"]})), (7, 0, 7));
+    assert_eq!(change(json!({"timesOfDay": ["10:00"]})), (7, 7, 0));
+    assert_eq!(change(json!({"enabled": false})), (0, 7, 0));
+    assert_eq!(change(json!({"prompt": "other"})), (0, 0, 7));
+    assert_eq!(counts(&api.delete(&format!("{path}?dryRun=true")).json(200)), (0, 7, 0));
+    assert_eq!(api.get(&path).json(200)["version"], 1, "it is as it was");
     assert!(server.stop().success());
 }

@@ -38,6 +38,10 @@ impl Client {
         Client { address: self.address.clone(), token: token.map(str::to_owned) }
     }
 
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], None)
     }

@@ -158,6 +158,8 @@ fn many_that_start_at_once_make_the_schedules_of_the_file_once() {
             && place.json(&["nodes", "--json"]).as_array().unwrap().len() == 4
     });
     place.until("it is done", |place| results(place) == ["succeeded"]);
+    let tokens = crate::client::Client::of(&place).get("/api/tokens").json(200);
+    assert_eq!(tokens.as_array().unwrap().len(), 1, "they share the token of their folder");
     servers.into_iter().for_each(|server| assert!(server.stop().success()));
     assert_eq!(place.effects().len(), 1);
     place.verify();

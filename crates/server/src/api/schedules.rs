@@ -29,10 +29,60 @@ const PREVIEWED: usize = 20;
 /// How many schedules are read at once.
 const PAGE: usize = 1_000;
 
+/// Whether to do it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DryRunParams {
+    /// Whether only to say what would change in the plan of the next seven days.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// What a change would change in the runs of the next seven days.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DifferenceView {
+    /// Always true: nothing was done.
+    dry_run: bool,
+    /// Runs that there would be, and are not now.
+    added: Vec<FireView>,
+    /// Runs that there are now, and would not be.
+    removed: Vec<FireView>,
+    /// How many stay.
+    kept: usize,
+    /// Whether there is more than is told here.
+    more: bool,
+    /// What may not be as it was meant.
+    warnings: Vec<String>,
+}
+
+/// The answer to somebody who only wants to know.
+fn dry_run(
+    app: &App,
+    before: Option<&Schedule>,
+    after: Option<&Schedule>,
+    warnings: Vec<String>,
+) -> Result<Response, ApiError> {
+    let difference = checks::difference(before, after, &app.settings, app.now());
+    let difference = difference.map_err(|error| ApiError::from(EditError::Invalid(error)))?;
+    let fires = |slots: &[Slot]| slots.iter().map(FireView::of).collect();
+    let view = DifferenceView {
+        dry_run: true,
+        added: fires(&difference.added),
+        removed: fires(&difference.removed),
+        kept: difference.kept,
+        more: difference.is_cut,
+        warnings,
+    };
+    Ok(Json(view).into_response())
+}
+
 /// Create a schedule.
 ///
 /// Its plan for today is made at once. An `IMMEDIATE` one has a run that is due now.
-#[utoipa::path(post, path = "/api/schedules", tag = "schedules", request_body = ScheduleFields, responses(
+#[utoipa::path(post, path = "/api/schedules", tag = "schedules", params(DryRunParams), request_body = ScheduleFields, responses(
+    (status = 200, description = "With `dryRun`: what would change", body = DifferenceView),
     (status = 201, body = ScheduleView),
     (status = 400, description = "The body cannot be read", body = Problem),
     (status = 409, description = "The name is taken, or the agent has its one schedule without a name", body = Problem),
@@ -41,12 +91,16 @@ const PAGE: usize = 1_000;
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
+    Params(params): Params<DryRunParams>,
     Asked { body: fields, by }: Asked<ScheduleFields>,
 ) -> Result<Response, ApiError> {
     let now = app.now();
     let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
     allow(&caller, &wanted)?;
     let outlook = look(&app, &wanted, now)?;
+    if params.dry_run {
+        return dry_run(&app, None, Some(&wanted), outlook.warnings);
+    }
     let answer = |created: &Schedule| {
         let view = ScheduleView::new(created, &app).warned(outlook);
         (StatusCode::CREATED, etag(created), Json(view)).into_response()
@@ -129,9 +183,10 @@ pub(crate) async fn show(State(app): State<App>, caller: Caller, Id(id): Id<Sche
 /// What is absent or null stays as it is. The plan follows in the same moment: runs of slots that stay are kept, others are
 /// withdrawn, new ones are planned. `If-Match` with the version that was seen refuses the change if somebody was faster.
 #[utoipa::path(put, path = "/api/schedules/{scheduleId}", tag = "schedules", request_body = ScheduleFields,
-    params(("scheduleId" = uuid::Uuid, Path), ("if-match" = Option<String>, Header, description = "The version that was seen")),
+    params(("scheduleId" = uuid::Uuid, Path), DryRunParams,
+        ("if-match" = Option<String>, Header, description = "The version that was seen")),
     responses(
-        (status = 200, body = ScheduleView),
+        (status = 200, description = "What it is now; with `dryRun`, what would change", body = ScheduleView),
         (status = 404, body = Problem),
         (status = 409, description = "It has another version, or its name is taken; `current` is what it is", body = Problem),
         (status = 422, body = Problem),
@@ -141,6 +196,7 @@ pub(crate) async fn update(
     caller: Caller,
     headers: HeaderMap,
     Id(id): Id<ScheduleId>,
+    Params(params): Params<DryRunParams>,
     Body(change): Body<ScheduleFields>,
 ) -> Result<Response, ApiError> {
     let now = app.now();
@@ -155,6 +211,9 @@ pub(crate) async fn update(
     let wanted = change.apply_to(&before, &app, &caller.token.name, now)?;
     allow(&caller, &wanted)?;
     let outlook = look(&app, &wanted, now)?;
+    if params.dry_run {
+        return dry_run(&app, Some(&before), Some(&wanted), outlook.warnings);
+    }
     // What was decided was decided on this version.
     let edited = app.editor_for(&caller.by()).edit(id, Some(before.version), now, |_| wanted.clone()).await;
     let edited = match edited {
@@ -172,17 +231,25 @@ pub(crate) async fn update(
 /// Delete a schedule.
 ///
 /// Its planned runs go with it; what is at work goes on.
-#[utoipa::path(delete, path = "/api/schedules/{scheduleId}", tag = "schedules", params(("scheduleId" = uuid::Uuid, Path)),
-    responses((status = 204), (status = 404, body = Problem)))]
+#[utoipa::path(delete, path = "/api/schedules/{scheduleId}", tag = "schedules",
+    params(("scheduleId" = uuid::Uuid, Path), DryRunParams), responses(
+        (status = 200, description = "With `dryRun`: what would change", body = DifferenceView),
+        (status = 204), (status = 404, body = Problem),
+    ))]
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<ScheduleId>,
-) -> Result<StatusCode, ApiError> {
-    refuse_file(&find(&app, &caller, id).await?)?;
+    Params(params): Params<DryRunParams>,
+) -> Result<Response, ApiError> {
+    let schedule = find(&app, &caller, id).await?;
+    refuse_file(&schedule)?;
+    if params.dry_run {
+        return dry_run(&app, Some(&schedule), None, vec![]);
+    }
     app.editor_for(&caller.by()).delete(id, app.now()).await?;
     app.nudges.schedules_changed();
-    Ok(StatusCode::NO_CONTENT)
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Why.

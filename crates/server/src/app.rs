@@ -1,6 +1,6 @@
 //! What handlers work with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,6 +14,7 @@ use punctual_engine::settings::Settings;
 use punctual_store::Store;
 
 use crate::auth::Doors;
+use crate::error::ApiError;
 use crate::pulse::Pulse;
 
 /// Everything that a handler may need.
@@ -76,8 +77,17 @@ impl App {
         self.editor.by(by.clone())
     }
 
-    /// The names of the agents of this node.
-    pub(crate) fn agents(&self) -> BTreeSet<&str> {
-        self.rules.agents.keys().map(String::as_str).collect()
+    /// An agent of this node that a request names.
+    pub(crate) fn agent(&self, name: &str) -> Result<&AgentInfo, ApiError> {
+        let agents = &self.rules.agents;
+        agents.get(name).ok_or_else(|| {
+            let known: Vec<&str> = agents.keys().map(String::as_str).collect();
+            let fix = if known.is_empty() {
+                "operators define agents in the configuration".to_owned()
+            } else {
+                format!("use one of {}", known.join(", "))
+            };
+            ApiError::invalid("agentId", format!("there is no agent {name:?}"), fix)
+        })
     }
 }

@@ -229,15 +229,8 @@ fn agent_terms(app: &App, caller: &Caller, request: TriggerRequest) -> Result<Te
     let agent = request
         .agent_id
         .ok_or_else(|| ApiError::invalid("agentId", "it is missing", "give the name of an agent, or a scheduleId"))?;
-    let Some(info) = app.rules.agents.get(&agent) else {
-        let known: Vec<&str> = app.agents().into_iter().collect();
-        let fix = format!("use one of {}", known.join(", "));
-        return Err(ApiError::invalid("agentId", format!("there is no agent {agent:?}"), fix));
-    };
-    if !caller.reaches(request.project_id.as_deref()) {
-        let detail = "projectId: this token is for other projects";
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "other_project", detail));
-    }
+    let info = app.agent(&agent)?;
+    caller.must_reach(request.project_id.as_deref())?;
     let policy = Policy::default();
     Ok(Terms {
         project: request.project_id,

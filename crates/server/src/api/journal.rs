@@ -86,10 +86,7 @@ pub(crate) async fn list(
     caller: Caller,
     Params(params): Params<JournalParams>,
 ) -> Result<Json<Vec<EntryView>>, ApiError> {
-    if caller.projects().is_some() {
-        let detail = "the journal is of all projects, and this token is for some";
-        return Err(ApiError::new(axum::http::StatusCode::FORBIDDEN, "other_project", detail));
-    }
+    caller.must_reach_all()?;
     let limit = params.limit.unwrap_or(100);
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(ApiError::invalid("limit", format!("{limit} is out of range"), format!("use 1 to {LIMIT_MAX}")));

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{AgentInfo, App};
 use crate::error::ApiError;
 
 /// A schedule as it is asked for. In a change, what is absent or null stays as it is.
@@ -340,15 +340,7 @@ impl ScheduleFields {
     /// The schedule that fields ask for. Id, version and cursor come from the engine.
     pub(crate) fn into_schedule(self, app: &App, by: &str, now: Timestamp) -> Result<Schedule, ApiError> {
         let agent = self.agent_id.clone().ok_or_else(|| missing("agentId", "the name of an agent"))?;
-        if !app.rules.agents.contains_key(&agent) {
-            let known: Vec<&str> = app.agents().into_iter().collect();
-            let fix = if known.is_empty() {
-                "operators define agents in the configuration".to_owned()
-            } else {
-                format!("use one of {}", known.join(", "))
-            };
-            return Err(ApiError::invalid("agentId", format!("there is no agent {agent:?}"), fix));
-        }
+        let info = app.agent(&agent)?;
         let name = match &self.name {
             Some(name) => checked_name("name", name)?,
             None => unnamed(&agent),
@@ -364,7 +356,7 @@ impl ScheduleFields {
             let fix = format!("use one of the configuration: {}", known.join(", "));
             return Err(ApiError::invalid("calendar", format!("there is no calendar {calendar:?}"), fix));
         }
-        let policy = self.policy(app, &agent)?;
+        let policy = self.policy(info)?;
         let state = match self.enabled {
             Some(false) => {
                 let (kind, source) = (PauseKind::Disabled, by.to_owned());
@@ -463,10 +455,9 @@ impl ScheduleFields {
         })
     }
 
-    fn policy(&self, app: &App, agent: &str) -> Result<Policy, ApiError> {
+    fn policy(&self, agent: &AgentInfo) -> Result<Policy, ApiError> {
         let default = Policy::default();
         let executor = self.executor_policy.clone().unwrap_or_default();
-        let agent = &app.rules.agents[agent];
         let window = self.catch_up_window.as_deref().map(|text| duration("catchUpWindow", text)).transpose()?;
         Ok(Policy {
             dst: DstPolicy { gap: self.dst_gap.unwrap_or_default(), repeat: self.dst_repeat.unwrap_or_default() },

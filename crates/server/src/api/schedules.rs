@@ -96,7 +96,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let now = app.now();
     let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
-    allow(&caller, &wanted)?;
+    caller.must_reach(wanted.project.as_deref())?;
     let outlook = look(&app, &wanted, now)?;
     if params.dry_run {
         return dry_run(&app, None, Some(&wanted), outlook.warnings);
@@ -209,7 +209,7 @@ pub(crate) async fn update(
         return Err(refused.with_current(ScheduleView::new(&before, &app)));
     }
     let wanted = change.apply_to(&before, &app, &caller.token.name, now)?;
-    allow(&caller, &wanted)?;
+    caller.must_reach(wanted.project.as_deref())?;
     let outlook = look(&app, &wanted, now)?;
     if params.dry_run {
         return dry_run(&app, Some(&before), Some(&wanted), outlook.warnings);
@@ -380,15 +380,6 @@ async fn changed(
 pub(crate) async fn find(app: &App, caller: &Caller, id: ScheduleId) -> Result<Schedule, ApiError> {
     let schedule = app.store.schedule(id).await?.filter(|it| caller.reaches(it.project.as_deref()));
     schedule.ok_or_else(|| ApiError::not_found("schedule", id))
-}
-
-/// Nobody makes a schedule in a project that is not theirs.
-fn allow(caller: &Caller, wanted: &Schedule) -> Result<(), ApiError> {
-    if caller.reaches(wanted.project.as_deref()) {
-        return Ok(());
-    }
-    let detail = "projectId: this token is for other projects";
-    Err(ApiError::new(StatusCode::FORBIDDEN, "other_project", detail))
 }
 
 /// What is kept in the file is changed there.

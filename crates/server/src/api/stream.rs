@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
@@ -46,10 +46,7 @@ pub(crate) async fn journal(
     headers: HeaderMap,
     Params(params): Params<StreamParams>,
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, ApiError> {
-    if caller.projects().is_some() {
-        let detail = "the journal is of all projects, and this token is for some";
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "other_project", detail));
-    }
+    caller.must_reach_all()?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.trim().parse().ok());
     let after = match last.or(params.after) {
         Some(after) => after,

@@ -28,6 +28,19 @@ impl Caller {
         self.token.reaches(project)
     }
 
+    /// Refuses what belongs to a project that is not theirs.
+    pub(crate) fn must_reach(&self, project: Option<&str>) -> Result<(), ApiError> {
+        if self.reaches(project) { Ok(()) } else { Err(other_project("projectId: this token is for other projects")) }
+    }
+
+    /// Refuses whoever may see some projects only.
+    pub(crate) fn must_reach_all(&self) -> Result<(), ApiError> {
+        match self.token.projects {
+            None => Ok(()),
+            Some(_) => Err(other_project("the journal is of all projects, and this token is for some")),
+        }
+    }
+
     /// The projects that they may see, if not all.
     pub(crate) fn projects(&self) -> Option<Vec<String>> {
         Some(self.token.projects.as_ref()?.iter().cloned().collect())
@@ -63,6 +76,10 @@ pub(crate) async fn guard(
         request.extensions_mut().insert(Caller { token });
     }
     Ok(next.run(request).await)
+}
+
+fn other_project(detail: &str) -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, "other_project", detail)
 }
 
 fn not_allowed() -> ApiError {

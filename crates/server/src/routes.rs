@@ -9,7 +9,7 @@ use utoipa::openapi::{Info, OpenApi, PathItem};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::api::{executions, health, journal, nodes, openapi, past, schedules, stream, tokens, why};
+use crate::api::{executions, health, journal, metrics, nodes, openapi, past, schedules, stream, tokens, why};
 use crate::app::App;
 use crate::auth::{Right, guard};
 use crate::error::ApiError;
@@ -80,6 +80,7 @@ pub(crate) fn router(app: App) -> Router {
         .with(Right::Administer, routes!(tokens::create))
         .with(Right::Administer, routes!(tokens::list))
         .with(Right::Administer, routes!(tokens::revoke))
+        .with(Right::View, routes!(metrics::show))
         .with(Right::View, routes!(openapi::document))
         .with(Right::Nobody, routes!(health::live))
         .with(Right::Nobody, routes!(health::ready));

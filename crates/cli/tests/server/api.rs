@@ -1,7 +1,9 @@
 //! The API of the real binary, on both stores.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use punctual_lab::postgres::{Durability, Server as Postgres};
@@ -662,4 +664,52 @@ fn a_dry_run_says_what_would_change_and_changes_nothing() {
     assert_eq!(counts(&api.delete(&format!("{path}?dryRun=true")).json(200)), (0, 7, 0));
     assert_eq!(api.get(&path).json(200)["version"], 1, "it is as it was");
     assert!(server.stop().success());
+}
+
+#[test]
+fn metrics_count_what_happened_and_are_what_prometheus_reads() {
+    let place = place("api-metrics");
+    let server = place.up();
+    let api = Client::of(&place);
+    assert_eq!(api.with_token(None).get("/metrics").problem(401), "no_token");
+    api.post("/api/executions/trigger", json!({"agentId": "quick"})).json(202);
+    place.until("it is counted", |_| api.get("/metrics").text.contains("punctual_attempts_total{"));
+    let text = api.get("/metrics").text;
+    for line in [
+        "punctual_attempts_total{agent=\"quick\",result=\"succeeded\"} 1",
+        "punctual_llm_tokens_total{agent=\"quick\",result=\"succeeded\"} 100",
+        "punctual_llm_cost_usd_total{agent=\"quick\",result=\"succeeded\"} 0.25",
+        "punctual_lateness_seconds_count 1",
+        "punctual_runs_at_work 0",
+        "punctual_runs{state=\"planned\"} 0",
+        "punctual_schedules 0",
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} is missing in\n{text}");
+    }
+    // Every family is introduced before its values, once.
+    let mut families = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            assert!(families.insert(rest.split(' ').next().unwrap().to_owned()), "{line} comes twice");
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+            assert!(families.contains(family) || families.contains(name), "{line} has no family");
+        }
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prometheus");
+    let tool = punctual_lab::promtool::find(&folder).expect("promtool can be found");
+    assert_eq!(said_of(&tool, &text), "", "promtool check metrics");
+    assert!(server.stop().success());
+}
+
+/// What Prometheus' own tool says of metrics: nothing, if they are right.
+fn said_of(promtool: &Path, text: &str) -> String {
+    let mut tool = Command::new(promtool);
+    tool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut tool = tool.spawn().expect("promtool starts");
+    tool.stdin.take().expect("it reads").write_all(text.as_bytes()).expect("it reads all of it");
+    let said = tool.wait_with_output().expect("it ends");
+    let verdict = if said.status.success() { "" } else { "it refuses them: " };
+    format!("{verdict}{}", String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).trim())
 }

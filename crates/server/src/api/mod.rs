@@ -6,6 +6,7 @@ pub(crate) mod execution_view;
 pub(crate) mod executions;
 pub(crate) mod health;
 pub(crate) mod journal;
+pub(crate) mod metrics;
 pub(crate) mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod page;

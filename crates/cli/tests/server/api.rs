@@ -713,3 +713,56 @@ fn said_of(promtool: &Path, text: &str) -> String {
     let verdict = if said.status.success() { "" } else { "it refuses them: " };
     format!("{verdict}{}", String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).trim())
 }
+
+/// What `docs/openapi.json` must be. It is written anew by running this test with `PUNCTUAL_BLESS=1`.
+const DESCRIPTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+
+#[test]
+fn the_description_is_the_published_one_and_complete() {
+    let place = place("api-description");
+    let server = place.up();
+    let api = Client::of(&place);
+    let description = api.get("/api/openapi.json").json(200);
+    let text = format!("{description:#}\n");
+    if std::env::var_os("PUNCTUAL_BLESS").is_some() {
+        std::fs::write(DESCRIPTION, &text).unwrap();
+    }
+    let published = std::fs::read_to_string(DESCRIPTION).unwrap_or_default();
+    assert!(published == text, "docs/openapi.json is out of date: run this test with PUNCTUAL_BLESS=1");
+    assert!(description["openapi"].as_str().unwrap().starts_with("3.1"));
+    // What it refers to is there, and every operation says what it is for.
+    let mut referred = BTreeSet::new();
+    find_references(&description, &mut referred);
+    for name in &referred {
+        assert!(description.pointer(name.trim_start_matches('#')).is_some(), "{name} is not there");
+    }
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(operation["summary"].is_string(), "{method} {path} does not say what it is for");
+            assert!(operation["responses"].as_object().is_some_and(|it| !it.is_empty()), "{method} {path}");
+        }
+    }
+    let page = api.get("/api/docs");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert!(page.text.contains("POST /api/schedules/preview") && page.text.contains("<h3>ScheduleFields</h3>"));
+    assert!(!page.text.contains("http"), "it needs nothing else");
+    api.post(
+        "/api/schedules",
+        json!({"agentId": "quick", "scheduleType": "INTERVAL", "intervalMinutes": 60, "projectId": "atlas"}),
+    )
+    .json(201);
+    let projects = json!([{"projectId": "atlas", "schedules": 1, "active": 1, "maxRunning": null}]);
+    assert_eq!(api.get("/api/projects").json(200), projects);
+    assert!(server.stop().success());
+}
+
+fn find_references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| find_references(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| find_references(value, found)),
+        _ => {}
+    }
+}

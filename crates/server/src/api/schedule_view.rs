@@ -64,24 +64,12 @@ pub(crate) struct PauseView {
 }
 
 impl ScheduleView {
-    pub(crate) fn new(schedule: &Schedule, app: &App) -> ScheduleView {
-        let more_crons = match &schedule.trigger {
-            Trigger::Cron(crons) => crons
-                .iter()
-                .skip(1)
-                .map(|entry| format!("{};{}", entry.cron.text(), entry.zone.as_deref().unwrap_or(&schedule.zone))),
-            _ => return ScheduleView::simple(schedule, app),
-        };
-        let more_crons = more_crons.collect();
-        ScheduleView { more_crons, ..ScheduleView::simple(schedule, app) }
-    }
-
     /// With the warnings of an outlook.
     pub(crate) fn warned(self, outlook: Outlook) -> ScheduleView {
         ScheduleView { warnings: outlook.warnings, ..self }
     }
 
-    fn simple(schedule: &Schedule, app: &App) -> ScheduleView {
+    pub(crate) fn new(schedule: &Schedule, app: &App) -> ScheduleView {
         let (state, pause, end_reason) = match &schedule.state {
             ScheduleState::Active => ("active", None, None),
             ScheduleState::Paused(pause) => {
@@ -93,7 +81,7 @@ impl ScheduleView {
         ScheduleView {
             schedule_id: schedule.id,
             fields: ScheduleFields::of(schedule),
-            more_crons: vec![],
+            more_crons: more_crons(schedule),
             description: schedule.trigger.describe(&schedule.zone),
             state,
             pause,
@@ -107,4 +95,11 @@ impl ScheduleView {
             warnings: vec![],
         }
     }
+}
+
+/// The crons behind the first.
+fn more_crons(schedule: &Schedule) -> Vec<String> {
+    let Trigger::Cron(crons) = &schedule.trigger else { return vec![] };
+    let zone = |zone: Option<&String>| zone.unwrap_or(&schedule.zone).clone();
+    crons.iter().skip(1).map(|entry| format!("{};{}", entry.cron.text(), zone(entry.zone.as_ref()))).collect()
 }

@@ -12,6 +12,7 @@ pub mod holdings;
 mod housekeeping;
 pub mod ids;
 pub mod keeper;
+pub mod meters;
 pub mod node;
 pub mod planner;
 mod recovery;

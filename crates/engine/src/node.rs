@@ -24,6 +24,7 @@ use crate::holdings::{Holdings, WhyStopped};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
+use crate::meters::Meters;
 use crate::planner::{Planner, later};
 use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runner, StopLevel};
 use crate::settings::Settings;
@@ -52,6 +53,8 @@ pub struct Parts {
     pub nudges: Arc<Nudges>,
     /// Where its loops and its work run.
     pub spawn: Arc<dyn Spawn>,
+    /// Counts what it does.
+    pub meters: Arc<Meters>,
 }
 
 /// What others tell a running node. Wake-ups carry no data: whoever is woken looks for itself.
@@ -304,6 +307,7 @@ impl Incarnation {
             warn!(run.id = %id, "{label} is not begun: the store took so long that it may be another node's");
             return;
         };
+        self.parts.meters.began(run, now);
         let assignment = assignment(&started, now);
         let runner = self.parts.runners.get(run.terms.work.agent()).cloned();
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
@@ -339,6 +343,7 @@ impl Incarnation {
         let why = self.holdings.why((id, epoch));
         let Some(event) = event_of(&finish.ending, why, self.parts.clock.now()) else {
             self.holdings.end((id, epoch));
+            self.parts.meters.ended(id, None, self.parts.clock.now());
             return;
         };
         self.reports.push(AttemptReport { run: id, epoch, event, report: finish.report });
@@ -352,10 +357,17 @@ impl Incarnation {
         let written = self.parts.store.finish(now, self.reports.clone()).await?;
         for (report, written) in std::mem::take(&mut self.reports).into_iter().zip(written) {
             let label = self.holdings.end((report.run, report.epoch)).unwrap_or_else(|| report.run.to_string());
-            match written {
-                RunWritten::Done(state) => tell_end(&label, &report, &state),
-                RunWritten::Stale => warn!(run.id = %report.run, "{label} was not this node's any more"),
-            }
+            let end = match written {
+                RunWritten::Done(state) => {
+                    tell_end(&label, &report, &state);
+                    Some((report.event, report.report))
+                }
+                RunWritten::Stale => {
+                    warn!(run.id = %report.run, "{label} was not this node's any more");
+                    None
+                }
+            };
+            self.parts.meters.ended(report.run, end, now);
         }
         // A schedule may be over now, or have a place for another run.
         self.parts.nudges.plan.notify_one();

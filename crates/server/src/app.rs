@@ -9,6 +9,7 @@ use punctual_core::{By, Elapsed};
 use punctual_engine::clock::Clock;
 use punctual_engine::edit::Editor;
 use punctual_engine::ids::Ids;
+use punctual_engine::meters::Meters;
 use punctual_engine::node::Nudges;
 use punctual_engine::settings::Settings;
 use punctual_store::Store;
@@ -34,6 +35,8 @@ pub struct App {
     pub rules: Arc<HouseRules>,
     /// Tells the loops of this node that something has changed.
     pub nudges: Arc<Nudges>,
+    /// What this node has counted.
+    pub meters: Arc<Meters>,
     /// Who may come in.
     pub doors: Arc<Doors>,
     /// Tells whoever follows the journal that it has grown.

@@ -9,7 +9,9 @@ use utoipa::openapi::{Info, OpenApi, PathItem};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::api::{executions, health, journal, nodes, openapi, past, schedules, stream, tokens, why};
+use crate::api::{
+    docs, executions, health, journal, metrics, nodes, openapi, past, projects, schedules, stream, tokens, why,
+};
 use crate::app::App;
 use crate::auth::{Right, guard};
 use crate::error::ApiError;
@@ -80,10 +82,14 @@ pub(crate) fn router(app: App) -> Router {
         .with(Right::Administer, routes!(tokens::create))
         .with(Right::Administer, routes!(tokens::list))
         .with(Right::Administer, routes!(tokens::revoke))
+        .with(Right::View, routes!(metrics::show))
+        .with(Right::View, routes!(projects::list))
         .with(Right::View, routes!(openapi::document))
+        .with(Right::View, routes!(docs::page))
         .with(Right::Nobody, routes!(health::live))
         .with(Right::Nobody, routes!(health::ready));
     let (router, description) = routes.router.split_for_parts();
+    let page = docs::Page::new(&serde_json::to_value(&description).expect("a description is plain data"));
     let description = openapi::Description::new(&description);
     router
         .fallback(|| async { ApiError::new(axum::http::StatusCode::NOT_FOUND, "no_route", "there is nothing here") })
@@ -92,6 +98,7 @@ pub(crate) fn router(app: App) -> Router {
             ApiError::new(axum::http::StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
         })
         .layer(axum::Extension(description))
+        .layer(axum::Extension(page))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .with_state(app)
 }

@@ -116,6 +116,7 @@ pub(crate) fn start(sim: &Arc<Sim>, slot: usize) {
         runners: Arc::new(runners),
         nudges: Arc::default(),
         spawn: Arc::new(SimSpawn { timeline: Arc::clone(&sim.timeline), group }),
+        meters: Default::default(),
     };
     let process = Process {
         slot,

@@ -12,9 +12,9 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result,
-    RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, TokenRecord, Tokens, Totals,
-    Written, ZoneDay,
+    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal,
+    Result, RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, TokenRecord, Tokens,
+    Totals, Written, ZoneDay,
 };
 
 use crate::faults::CallKind::{Read, Upkeep, Write};
@@ -173,6 +173,10 @@ impl Plan for FaultyStore {
 impl Runs for FaultyStore {
     async fn run(&self, id: RunId) -> Result<Option<Run>> {
         self.call("run", Read, self.sim.store.run(id)).await
+    }
+
+    async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
+        self.call("live_counts", Read, self.sim.store.live_counts(now)).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {

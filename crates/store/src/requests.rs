@@ -384,6 +384,23 @@ pub struct RunFilter {
     pub limit: usize,
 }
 
+/// How many runs there are that are not over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveCounts {
+    /// Planned ones, those that are due included.
+    pub planned: u64,
+    /// Planned ones whose time has come.
+    pub due: u64,
+    /// Those that a node has taken, and not begun.
+    pub claimed: u64,
+    /// Those at work.
+    pub running: u64,
+    /// Those that wait for an approval, a callback or another run.
+    pub waiting: u64,
+    /// When the planned run became due that has been due for the longest.
+    pub due_since: Option<Timestamp>,
+}
+
 /// Which ended attempts and other answers to list, those that began or were scheduled last first, then by number. The default
 /// lists none: say how many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

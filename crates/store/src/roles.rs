@@ -16,9 +16,9 @@ use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 use crate::error::Result;
 use crate::requests::{
-    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, Hint, HistoryFilter, HistoryItem, NodeLease, NodeRecord,
-    PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, SharedTime, Sign,
-    TokenRecord, Totals, Written, ZoneDay,
+    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, Hint, HistoryFilter, HistoryItem, LiveCounts, NodeLease,
+    NodeRecord, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, SharedTime,
+    Sign, TokenRecord, Totals, Written, ZoneDay,
 };
 
 /// Reading schedules.
@@ -71,6 +71,9 @@ pub trait Plan: Send + Sync {
 pub trait Runs: Send + Sync {
     /// One run.
     async fn run(&self, id: RunId) -> Result<Option<Run>>;
+
+    /// How many there are that are not over, by where they are in their life.
+    async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts>;
 
     /// Runs by scheduled time and id.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>>;

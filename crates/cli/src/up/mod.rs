@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use punctual_engine::clock::{Clock, SteadyClock, StoreClock};
 use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
+use punctual_engine::meters::Meters;
 use punctual_engine::node::{self, Nudges, Parts};
 use punctual_engine::spawn::TokioSpawn;
 use punctual_server::auth::Doors;
@@ -88,7 +89,9 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let address = listener.local_addr().context("asking where the API is")?;
         first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
         let end_serving = CancellationToken::new();
+        let meters = Arc::new(Meters::default());
         let app = App {
+            meters: Arc::clone(&meters),
             store: Arc::clone(&store),
             editor,
             clock: clock.clone(),
@@ -101,8 +104,16 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         };
         let serving = tokio::spawn(punctual_server::serve(app, listener, end_serving.clone()));
         say_hello(&args, &config, &synced, address)?;
-        let parts =
-            Parts { store, clock, ids, settings, runners: Arc::new(runners), nudges, spawn: Arc::new(TokioSpawn) };
+        let parts = Parts {
+            store,
+            clock,
+            ids,
+            settings,
+            runners: Arc::new(runners),
+            nudges,
+            spawn: Arc::new(TokioSpawn),
+            meters,
+        };
         // The API answers as long as anything is at work.
         let ran = node::run(parts, stop).await;
         end_serving.cancel();

@@ -1,7 +1,9 @@
 //! The API of the real binary, on both stores.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use punctual_lab::postgres::{Durability, Server as Postgres};
@@ -662,4 +664,105 @@ fn a_dry_run_says_what_would_change_and_changes_nothing() {
     assert_eq!(counts(&api.delete(&format!("{path}?dryRun=true")).json(200)), (0, 7, 0));
     assert_eq!(api.get(&path).json(200)["version"], 1, "it is as it was");
     assert!(server.stop().success());
+}
+
+#[test]
+fn metrics_count_what_happened_and_are_what_prometheus_reads() {
+    let place = place("api-metrics");
+    let server = place.up();
+    let api = Client::of(&place);
+    assert_eq!(api.with_token(None).get("/metrics").problem(401), "no_token");
+    api.post("/api/executions/trigger", json!({"agentId": "quick"})).json(202);
+    place.until("it is counted", |_| api.get("/metrics").text.contains("punctual_attempts_total{"));
+    let text = api.get("/metrics").text;
+    for line in [
+        "punctual_attempts_total{agent=\"quick\",result=\"succeeded\"} 1",
+        "punctual_llm_tokens_total{agent=\"quick\",result=\"succeeded\"} 100",
+        "punctual_llm_cost_usd_total{agent=\"quick\",result=\"succeeded\"} 0.25",
+        "punctual_lateness_seconds_count 1",
+        "punctual_runs_at_work 0",
+        "punctual_runs{state=\"planned\"} 0",
+        "punctual_schedules 0",
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} is missing in\n{text}");
+    }
+    // Every family is introduced before its values, once.
+    let mut families = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            assert!(families.insert(rest.split(' ').next().unwrap().to_owned()), "{line} comes twice");
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+            assert!(families.contains(family) || families.contains(name), "{line} has no family");
+        }
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prometheus");
+    let tool = punctual_lab::promtool::find(&folder).expect("promtool can be found");
+    assert_eq!(said_of(&tool, &text), "", "promtool check metrics");
+    assert!(server.stop().success());
+}
+
+/// What Prometheus' own tool says of metrics: nothing, if they are right.
+fn said_of(promtool: &Path, text: &str) -> String {
+    let mut tool = Command::new(promtool);
+    tool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut tool = tool.spawn().expect("promtool starts");
+    tool.stdin.take().expect("it reads").write_all(text.as_bytes()).expect("it reads all of it");
+    let said = tool.wait_with_output().expect("it ends");
+    let verdict = if said.status.success() { "" } else { "it refuses them: " };
+    format!("{verdict}{}", String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).trim())
+}
+
+/// What `docs/openapi.json` must be. It is written anew by running this test with `PUNCTUAL_BLESS=1`.
+const DESCRIPTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+
+#[test]
+fn the_description_is_the_published_one_and_complete() {
+    let place = place("api-description");
+    let server = place.up();
+    let api = Client::of(&place);
+    let description = api.get("/api/openapi.json").json(200);
+    let text = format!("{description:#}\n");
+    if std::env::var_os("PUNCTUAL_BLESS").is_some() {
+        std::fs::write(DESCRIPTION, &text).unwrap();
+    }
+    let published = std::fs::read_to_string(DESCRIPTION).unwrap_or_default();
+    assert!(published == text, "docs/openapi.json is out of date: run this test with PUNCTUAL_BLESS=1");
+    assert!(description["openapi"].as_str().unwrap().starts_with("3.1"));
+    // What it refers to is there, and every operation says what it is for.
+    let mut referred = BTreeSet::new();
+    find_references(&description, &mut referred);
+    for name in &referred {
+        assert!(description.pointer(name.trim_start_matches('#')).is_some(), "{name} is not there");
+    }
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(operation["summary"].is_string(), "{method} {path} does not say what it is for");
+            assert!(operation["responses"].as_object().is_some_and(|it| !it.is_empty()), "{method} {path}");
+        }
+    }
+    let page = api.get("/api/docs");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert!(page.text.contains("POST /api/schedules/preview") && page.text.contains("<h3>ScheduleFields</h3>"));
+    assert!(!page.text.contains("http"), "it needs nothing else");
+    api.post(
+        "/api/schedules",
+        json!({"agentId": "quick", "scheduleType": "INTERVAL", "intervalMinutes": 60, "projectId": "atlas"}),
+    )
+    .json(201);
+    let projects = json!([{"projectId": "atlas", "schedules": 1, "active": 1, "maxRunning": null}]);
+    assert_eq!(api.get("/api/projects").json(200), projects);
+    assert!(server.stop().success());
+}
+
+fn find_references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| find_references(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| find_references(value, found)),
+        _ => {}
+    }
 }

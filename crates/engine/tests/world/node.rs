@@ -125,6 +125,7 @@ impl Live {
             ),
             nudges: Arc::clone(&nudges),
             spawn: Arc::new(TokioSpawn),
+            meters: Default::default(),
         };
         let stop = CancellationToken::new();
         let node = tokio::spawn(node::run(parts, stop.clone()));

@@ -85,6 +85,7 @@ macro_rules! __conformance_suite {
             }
             runs {
                 the_same_key_asks_once,
+                runs_that_are_not_over_are_counted_by_where_they_are,
                 a_request_is_a_run_like_any_other,
                 a_request_needs_no_schedule,
                 a_run_is_called_off_in_every_state,

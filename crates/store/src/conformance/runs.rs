@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::bench::{ALL, Bench, asked_run, at};
 use super::block_on;
-use crate::{Cancellation, Decision, RunFilter, RunWritten, StoreError};
+use crate::{Cancellation, Decision, LiveCounts, RunFilter, RunWritten, StoreError};
 
 pub fn the_same_key_asks_once(bench: &mut Bench) {
     let (one, two) = (bench.add(json!({})), bench.add(json!({})));
@@ -195,4 +195,20 @@ pub fn runs_are_listed_by_scheduled_time_and_id(bench: &mut Bench) {
     assert_eq!(list(RunFilter { only_live: true, schedule: Some(one), ..all.clone() }), [first[1], first[0]]);
     let between = RunFilter { from: Some(at("11:00:00")), until: Some(at("12:00:00")), ..all };
     assert_eq!(list(between), [first[2], second[1]], "from is included, until is not");
+}
+
+pub fn runs_that_are_not_over_are_counted_by_where_they_are(bench: &mut Bench) {
+    let node = bench.join("a");
+    assert_eq!(block_on(bench.store.live_counts(bench.now)).unwrap(), LiveCounts::default());
+    let schedule = bench.add(json!({}));
+    bench.plan(schedule, &["08:00:00", "08:01:00", "08:02:00", "08:03:00", "08:04:00", "08:05:00", "12:00:00"]);
+    let ended = bench.start_one(node);
+    bench.finish(&ended, RunEvent::Succeeded);
+    bench.start_one(node);
+    bench.claim_one(node);
+    let waits = bench.claim_one(node);
+    bench.settle(&waits, Decision::Wait { on: WaitFor::Approval, wait_until: at("12:00:00") });
+    let expected =
+        LiveCounts { planned: 3, due: 2, claimed: 1, running: 1, waiting: 1, due_since: Some(at("08:04:00")) };
+    assert_eq!(block_on(bench.store.live_counts(bench.now)).unwrap(), expected);
 }

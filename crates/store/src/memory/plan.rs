@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use punctual_core::journal::{Body, ScheduleRecord};
-use punctual_core::run::Run;
+use punctual_core::run::{Run, RunState};
 use punctual_core::schedule::Schedule;
 use punctual_core::{By, RunId, ScheduleId};
 
@@ -12,7 +12,7 @@ use super::{MemoryStore, State};
 use crate::change::{self, Draft, Wants};
 use crate::error::{Result, StoreError};
 use crate::requests::{
-    Cancellation, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, Written, ZoneDay, subject_from,
+    Cancellation, LiveCounts, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, Written, ZoneDay, subject_from,
 };
 use crate::roles::{Plan, Runs, Schedules};
 
@@ -102,6 +102,26 @@ impl Plan for MemoryStore {
 impl Runs for MemoryStore {
     async fn run(&self, id: RunId) -> Result<Option<Run>> {
         Ok(self.state().world.runs.get(&id).cloned())
+    }
+
+    async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
+        let mut counts = LiveCounts::default();
+        for run in self.state().world.runs.values() {
+            match run.state {
+                RunState::Planned { due_at, .. } => {
+                    counts.planned += 1;
+                    if due_at <= now {
+                        counts.due += 1;
+                        counts.due_since = Some(counts.due_since.map_or(due_at, |since| since.min(due_at)));
+                    }
+                }
+                RunState::Claimed { .. } => counts.claimed += 1,
+                RunState::Running { .. } => counts.running += 1,
+                RunState::Waiting { .. } => counts.waiting += 1,
+                RunState::Finished { .. } => {}
+            }
+        }
+        Ok(counts)
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {

@@ -10,8 +10,9 @@ use super::PostgresStore;
 use super::rows::{RUN_COLUMNS, read_runs};
 use super::values::At;
 use crate::change::Wants;
+use crate::columns::count;
 use crate::error::Result;
-use crate::requests::{Cancellation, RunFilter, RunWritten};
+use crate::requests::{Cancellation, LiveCounts, RunFilter, RunWritten};
 use crate::roles::Runs;
 use crate::writing::{Needs, wants_of_ask};
 
@@ -23,6 +24,30 @@ impl Runs for PostgresStore {
             let sql = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id WHERE runs.id = $1");
             let rows = connections.query(&sql, &[(&id.0, Type::UUID)]).await?;
             Ok(read_runs(&rows)?.pop())
+        })
+        .await
+    }
+
+    async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
+        let connections = self.connections.clone();
+        self.read("counting runs", async move {
+            let sql = "SELECT state, count(*), count(*) FILTER (WHERE ready_at <= $1), min(ready_at) FROM runs
+                WHERE ended_at IS NULL GROUP BY state";
+            let rows = connections.query(sql, &[(&At::up_to(now), Type::TIMESTAMPTZ)]).await?;
+            let mut counts = LiveCounts::default();
+            for row in &rows {
+                let (number, due) = (count(row.get(1)), count(row.get(2)));
+                match row.get(0) {
+                    "planned" => {
+                        (counts.planned, counts.due) = (number, due);
+                        counts.due_since = row.get::<_, Option<At>>(3).map(|at| at.0).filter(|_| 0 < due);
+                    }
+                    "claimed" => counts.claimed = number,
+                    "running" => counts.running = number,
+                    _ => counts.waiting = number,
+                }
+            }
+            Ok(counts)
         })
         .await
     }

@@ -11,10 +11,10 @@ use super::fault::Done;
 use super::plan::rows_max;
 use super::rows::{TermsRead, read_runs};
 use super::session::Session;
-use super::values::{Id, micros_before};
+use super::values::{At, Id, count, micros_before, micros_up_to};
 use crate::change::{self, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{Cancellation, RunFilter, RunWritten};
+use crate::requests::{Cancellation, LiveCounts, RunFilter, RunWritten};
 use crate::roles::Runs;
 
 #[async_trait]
@@ -23,6 +23,30 @@ impl Runs for SqliteStore {
         self.read("reading a run", move |connection| {
             let sql = "SELECT * FROM runs WHERE id = ?1";
             Ok(read_runs(connection, &mut TermsRead::default(), sql, [Id(id.0)])?.pop())
+        })
+        .await
+    }
+
+    async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
+        self.read("counting runs", move |connection| {
+            let sql = "SELECT state, count(*), ifnull(sum(ready_at <= ?1), 0), min(ready_at) FROM runs
+                WHERE ended_at IS NULL GROUP BY state";
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query([micros_up_to(now)])?;
+            let mut counts = LiveCounts::default();
+            while let Some(row) = rows.next()? {
+                let (number, due, first) = (count(row.get(1)?), count(row.get(2)?), row.get::<_, Option<At>>(3)?);
+                match row.get::<_, String>(0)?.as_str() {
+                    "planned" => {
+                        (counts.planned, counts.due) = (number, due);
+                        counts.due_since = first.map(|at| at.0).filter(|_| 0 < due);
+                    }
+                    "claimed" => counts.claimed = number,
+                    "running" => counts.running = number,
+                    _ => counts.waiting = number,
+                }
+            }
+            Ok(counts)
         })
         .await
     }

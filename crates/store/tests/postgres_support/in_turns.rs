@@ -13,8 +13,8 @@ use punctual_store::conformance::block_on;
 use punctual_store::postgres::PostgresStore;
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result,
-    RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, TokenRecord, Tokens, Totals, Written,
+    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal,
+    Result, RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, TokenRecord, Tokens, Totals, Written,
     ZoneDay,
 };
 use uuid::Uuid;
@@ -85,6 +85,10 @@ impl Runs for InTurns {
     async fn run(&self, id: RunId) -> Result<Option<Run>> {
         self.next().run(id).await
     }
+    async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
+        self.next().live_counts(now).await
+    }
+
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
         self.next().runs(filter).await
     }

@@ -13,8 +13,8 @@ use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::memory::MemoryStore;
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, Result,
-    RunFilter, RunWritten, Runs, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
+    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal,
+    Result, RunFilter, RunWritten, Runs, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
     ZoneDay,
 };
 
@@ -129,6 +129,10 @@ impl Plan for Door {
 impl Runs for Door {
     async fn run(&self, id: RunId) -> Result<Option<Run>> {
         self.pass("run", self.store.run(id)).await
+    }
+
+    async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
+        self.pass("live_counts", self.store.live_counts(now)).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {

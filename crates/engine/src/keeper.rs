@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::NodeId;
 use punctual_core::run::{Report, RunEvent};
-use punctual_store::{AttemptReport, NodeLease, Renewal, Result, RunWritten, Sign, Store, StoreError};
+use punctual_store::{AttemptReport, NodeLease, Renewal, Result, RunWritten, SharedTime, Sign, Store, StoreError};
 use tracing::warn;
 
 use crate::clock::{ClockStep, ClockWatch};
@@ -36,6 +36,8 @@ pub struct Keeper {
     watch: ClockWatch,
     /// Leases that were renewed before this are not believed: the clock was set then, or this node has come.
     believes_from: Option<Timestamp>,
+    /// What the store's own clock showed in its last answer.
+    stores_time: Option<SharedTime>,
     /// The leases of others, as they were seen last.
     seen: BTreeMap<NodeId, Seen>,
 }
@@ -63,14 +65,14 @@ impl Keeper {
     /// A keeper for a node that is about to join.
     pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId, holdings: Arc<Holdings>) -> Keeper {
         let watch = ClockWatch::default();
-        Keeper { store, settings, node, holdings, renew_at: None, watch, believes_from: None, seen: BTreeMap::new() }
+        let (believes_from, stores_time, seen) = (None, None, BTreeMap::new());
+        Keeper { store, settings, node, holdings, renew_at: None, watch, believes_from, stores_time, seen }
     }
 
     /// Brings the node to life.
     pub async fn join(&mut self, now: Timestamp, boot: Duration) -> Result<()> {
         let renewal = self.store.join(&self.sign(now)).await?;
-        let renewal = self.by_the_stores_clock(renewal, now).await?;
-        self.renewed(&renewal, now, boot);
+        self.renewed(renewal, now, now, boot).await?;
         Ok(())
     }
 
@@ -93,9 +95,9 @@ impl Keeper {
             return Ok(Upkeep { found_work: false, wake_at: self.renew_at.unwrap_or(now) });
         }
         self.seen.values_mut().for_each(|seen| seen.since = seen.since.or(Some(boot)));
-        let renewal = self.store.renew(&self.sign(now)).await?;
-        let renewal = self.by_the_stores_clock(renewal, now).await?;
-        self.renewed(&renewal, now, boot);
+        let signed_at = self.signs_at(now, boot);
+        let renewal = self.store.renew(&self.sign(signed_at)).await?;
+        let renewal = self.renewed(renewal, signed_at, now, boot).await?;
         let owned: BTreeSet<Attempt> = renewal.owned.iter().copied().collect();
         let held = self.holdings.held();
         for lost in held.difference(&owned) {
@@ -157,12 +159,10 @@ impl Keeper {
         Ok(0 < buried)
     }
 
-    /// A lease that a clock behind the store's has given ends before the node believes: it is renewed once more, by that one.
-    async fn by_the_stores_clock(&self, renewal: Renewal, now: Timestamp) -> Result<Renewal> {
-        if renewal.at.duration_since(now) <= BURY_AFTER {
-            return Ok(renewal);
-        }
-        self.store.renew(&self.sign(renewal.at)).await
+    /// When a lease begins that is signed now: by the store's own clock, as far as the node knows it. By a node's that is behind,
+    /// it would end before the one that it already believes in.
+    fn signs_at(&self, now: Timestamp, boot: Duration) -> Timestamp {
+        self.stores_time.map_or(now, |time| time.when_running_for(boot))
     }
 
     fn sign(&self, now: Timestamp) -> Sign {
@@ -193,10 +193,24 @@ impl Keeper {
         Ok(())
     }
 
-    fn renewed(&mut self, renewal: &Renewal, sent_at: Timestamp, sent_boot: Duration) {
+    /// Takes in the answer to a lease that was signed. If the store's clock says that it ends before the node would believe, it
+    /// is signed once more, by that clock.
+    async fn renewed(
+        &mut self,
+        answer: Renewal,
+        signed_at: Timestamp,
+        sent_at: Timestamp,
+        sent_boot: Duration,
+    ) -> Result<Renewal> {
+        // A store without a clock of its own shows the node's.
+        let has_clock = answer.at != sent_at;
+        self.stores_time = has_clock.then_some(SharedTime { at: answer.at, boot: sent_boot });
+        let is_short = BURY_AFTER < answer.at.duration_since(signed_at);
+        let renewal = if is_short { self.store.renew(&self.sign(answer.at)).await? } else { answer };
         self.holdings.renewed(sent_boot, self.lease());
         self.renew_at = Some(later(sent_at, self.settings.lease.duration() / 3));
         debug_assert!(sent_at <= renewal.lease_until, "a lease ends after it begins");
+        Ok(renewal)
     }
 
     /// Somebody has called runs off: the next tick asks which of the node's own they are.
@@ -346,6 +360,9 @@ mod tests {
         second.store(15, Ordering::Relaxed);
         bench.tick(&mut behind, 10, 10);
         assert_eq!(lease_until(), bench.start + SignedDuration::from_secs(45));
+        // Also while the store's answer is on its way: what it signs next makes its lease no shorter.
+        let signs_at = behind.signs_at(bench.start + SignedDuration::from_secs(11), Duration::from_secs(11));
+        assert_eq!(signs_at, bench.start + SignedDuration::from_secs(16));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use punctual_core::RunId;
 use punctual_core::journal::{PlanEntry, PlannedRun, ScheduleRecord, SkipEntry};
-use punctual_core::plan::{Plan, Planning, Standing, StandingState, expires_at, replan};
+use punctual_core::plan::{Plan, Planning, Standing, StandingState, ZoneData, expires_at, replan};
 use punctual_core::run::Run;
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::{Slot, SlotKey, Timetable};
@@ -98,7 +98,9 @@ pub(crate) fn write(
     // What stands is told below, and how firmly.
     let (waiting, answered) = (subject.task.waiting, Planning::NONE_ANSWERED);
     let planning = Planning { schedule, timetable, waiting, answered };
-    let diff = replan(&planning, &cursor, &standing, now);
+    let is_same_data = subject.task.record.zone_data == settings.zones.version();
+    let planned_with = if is_same_data { ZoneData::InForce } else { ZoneData::Other };
+    let diff = replan(&planning, &cursor, planned_with, &standing, now);
     let moved = diff.stay.iter().filter_map(|(id, slot)| {
         let run = subject.runs.iter().find(|run| run.id == *id)?;
         let mut planned = PlannedRun { follows: run.follows, ..planned_run(*id, schedule, timetable, slot) };

@@ -20,7 +20,7 @@ pub use day::{DAY_ENDED_AFTER, LOOK_AHEAD, day_ended_at, expires_at, horizon};
 pub use due::{PLAN_AHEAD_MAX, plan};
 pub use lane::{Held, Lane, Limits, PRIORITY_WORTH};
 pub use pause::skip_until;
-pub use replan::{Diff, Standing, StandingState, replan};
+pub use replan::{Diff, Standing, StandingState, ZoneData, replan};
 
 use std::collections::BTreeSet;
 

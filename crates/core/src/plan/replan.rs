@@ -37,6 +37,15 @@ pub enum StandingState {
     Answered,
 }
 
+/// Which zone data the cursor has gone by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneData {
+    /// What is in force, or nothing lies behind the cursor that it could have moved.
+    InForce,
+    /// Another version: times may repeat ahead that it did not repeat, and the cursor has gone past them unseen.
+    Other,
+}
+
 /// What re-planning changes: a set difference on slot keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
@@ -52,8 +61,15 @@ pub struct Diff {
 ///
 /// `cursor` is where planning goes on: [`Schedule::cursor_from`] for an edit, the schedule's own for a reconcile. A planned
 /// run stays as long as the schedule still has its slot, due or not. Runs that no slot stands for are left alone, and so
-/// are the runs of a paused schedule that are due already: admission answers them.
-pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], now: Timestamp) -> Diff {
+/// are the runs of a paused schedule that are due already: admission answers them. With other zone data than before, every
+/// second pass that lies ahead and has no run is decided anew.
+pub fn replan(
+    planning: &Planning<'_>,
+    cursor: &Cursor,
+    planned_with: ZoneData,
+    standing: &[Standing],
+    now: Timestamp,
+) -> Diff {
     let Planning { schedule, timetable, waiting, .. } = *planning;
     let planned = || standing.iter().filter(|run| run.state == StandingState::Planned && run.key.is_slot());
     let mut diff = Diff { stay: vec![], withdrawn: vec![], new: Plan::nothing(cursor) };
@@ -98,8 +114,9 @@ pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], n
     let stands_until = standing.iter().filter(|run| run.key.is_slot() && !withdrawn_keys.contains(&run.key));
     let stands_until = stands_until.map(|run| run.scheduled_at).chain(diff.stay.iter().map(|(_, it)| it.scheduled_at));
     let horizon = horizon(timetable.zone(), now).max(stands_until.max().unwrap_or(Timestamp::MIN));
+    let may_repeat = |slot: &Slot| planned_with == ZoneData::Other && slot.is_second_pass && now < slot.scheduled_at;
     let end = answer(&mut diff.new, timetable, now, horizon, |slot| {
-        let is_new = cursor.is_new(slot);
+        let is_new = cursor.is_new(slot) || may_repeat(slot);
         if !is_new && (slot.skipped.is_none() || withdrawn_keys.is_empty()) {
             return Decision::Answered;
         }

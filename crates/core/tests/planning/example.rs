@@ -1,7 +1,7 @@
 //! The end-to-end example of the executions face: three schedules, two midnights, one edit.
 
 use jiff::civil::date;
-use punctual_core::plan::{Standing, StandingState, plan, replan};
+use punctual_core::plan::{Standing, StandingState, ZoneData, plan, replan};
 use punctual_core::schedule::Cursor;
 use serde_json::json;
 
@@ -44,6 +44,7 @@ fn the_executions_example_comes_out_as_written() {
     let diff = replan(
         &edited.planning_with(1),
         &Cursor::starting(at("2026-01-05T17:30:00Z")),
+        ZoneData::InForce,
         &standing,
         at("2026-01-05T17:30:00Z"),
     );

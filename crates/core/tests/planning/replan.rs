@@ -1,7 +1,7 @@
 //! Re-planning is a set difference on slot keys: what stays, what is withdrawn, what is new.
 
 use jiff::Timestamp;
-use punctual_core::plan::{self, Diff, PLAN_AHEAD_MAX, Standing, StandingState, plan, skip_until};
+use punctual_core::plan::{self, Diff, PLAN_AHEAD_MAX, Standing, StandingState, ZoneData, plan, skip_until};
 use punctual_core::run::SkipReason;
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::SlotKey;
@@ -26,12 +26,12 @@ fn stand(subject: &Subject, from: &str) -> Vec<Standing> {
 /// Re-plans as an edit does: the cursor goes to now.
 fn edit(subject: &Subject, standing: &[Standing], now: Timestamp) -> Diff {
     let cursor = Schedule::cursor_from(&subject.schedule.trigger, now);
-    plan::replan(&subject.planning_with(planned(standing)), &cursor, standing, now)
+    plan::replan(&subject.planning_with(planned(standing)), &cursor, ZoneData::InForce, standing, now)
 }
 
 /// Re-plans as a reconcile does: the cursor stays where planning has left it.
 fn reconcile(subject: &Subject, cursor: &Cursor, standing: &[Standing], now: Timestamp) -> Diff {
-    plan::replan(&subject.planning_with(planned(standing)), cursor, standing, now)
+    plan::replan(&subject.planning_with(planned(standing)), cursor, ZoneData::InForce, standing, now)
 }
 
 fn planned(standing: &[Standing]) -> usize {
@@ -129,6 +129,31 @@ fn new_zone_data_swallows_no_time_that_the_clock_had_not_shown() {
         let diff = reconcile(&after, &cursor, &standing, at("2026-01-05T23:50:00Z"));
         assert_eq!(show(&diff.new)[0], "2026-01-05T23:30:00Z", "{trigger}");
     }
+}
+
+#[test]
+fn new_zone_data_swallows_no_time_that_it_repeats() {
+    let folder = ZoneFolder::new("repeats");
+    let fields = || json!({"trigger": {"cron": [{"expression": "30 * * * *"}]}, "zone": "Test/Moving"});
+    let started_at = at("2026-11-01T05:00:30Z");
+    let before = Subject::with_zones(fields(), &folder.zones("America/Panama"));
+    let mut standing = stand(&before, "2026-11-01T05:00:30Z");
+    let cursor = plan(&before.planning(), &Cursor::starting(started_at), started_at).cursor;
+    // In New York the hour from one to two comes twice that night, from five o'clock UTC on and from six.
+    let after = Subject::with_zones(fields(), &folder.zones("America/New_York"));
+    let with_other = |standing: &[Standing], now| {
+        plan::replan(&after.planning_with(planned(standing)), &cursor, ZoneData::Other, standing, at(now))
+    };
+    let diff = with_other(&standing, "2026-11-01T05:10:00Z");
+    assert_eq!(show(&diff.new), ["2026-11-01T06:30:00Z"]);
+    // It is planned once.
+    let second_pass = diff.new.runs().next().unwrap();
+    let (key, scheduled_at) = (second_pass.key(), second_pass.scheduled_at);
+    standing.push(Standing { id: run_id(99), key, scheduled_at, state: StandingState::Planned });
+    assert_eq!(show(&with_other(&standing, "2026-11-01T05:20:00Z").new), [] as [String; 0]);
+    // By the clock that was in force it has never been: nothing to make up for.
+    standing.pop();
+    assert_eq!(show(&with_other(&standing, "2026-11-01T07:10:00Z").new), [] as [String; 0]);
 }
 
 #[test]
@@ -260,12 +285,12 @@ fn the_most_runs_hold_over_an_edit() {
     let now = at("2026-01-05T10:00:00Z");
     let cursor = Cursor::starting(now);
     // Three planned and two claimed but not started: five wait.
-    let diff = plan::replan(&with(5).planning_with(5), &cursor, &standing, now);
+    let diff = plan::replan(&with(5).planning_with(5), &cursor, ZoneData::InForce, &standing, now);
     assert_eq!((diff.stay.len(), show(&diff.new), diff.new.wake_at), (3, vec![], None));
-    let diff = plan::replan(&with(6).planning_with(5), &cursor, &standing, now);
+    let diff = plan::replan(&with(6).planning_with(5), &cursor, ZoneData::InForce, &standing, now);
     assert_eq!((diff.stay.len(), show(&diff.new)), (3, vec!["2026-01-05T17:00:00Z".to_owned()]));
     // A lower maximum takes the last ones back.
-    let diff = plan::replan(&with(3).planning_with(5), &cursor, &standing, now);
+    let diff = plan::replan(&with(3).planning_with(5), &cursor, ZoneData::InForce, &standing, now);
     assert_eq!((stays(&diff), diff.withdrawn), (vec!["2026-01-05T14:00:00Z".to_owned()], vec![run_id(3), run_id(2)]));
     // They have no answer: when another run is skipped, planning finds them again.
     assert!(diff.new.cursor.at < at("2026-01-05T15:00:00Z"), "{:?}", diff.new.cursor);

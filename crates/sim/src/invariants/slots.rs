@@ -139,6 +139,12 @@ impl Slots {
         };
         ensure("I11", range.len() as u64 == skip.count, || format!("{}: there are {}", described(), range.len()))?;
         for slot in &range {
+            // Other zone data decides anew about every time that is repeated ahead: it may be the first that repeats it.
+            let is_anew =
+                version.zone_data != answers.version.zone_data && slot.is_second_pass && at < slot.scheduled_at;
+            if is_anew && matches!(answers.by_key.get(&slot.key()), Some((_, Answer::Skip(_)))) {
+                answers.by_key.remove(&slot.key());
+            }
             answers.answer(slot, Answer::Skip(skip.reason))?;
         }
         self.catch_ups.skipped(skip, &range);

@@ -64,6 +64,7 @@ pub(crate) fn run(args: PlanArgs) -> anyhow::Result<()> {
             until: Some(zone.day_end(day)),
             only_live: args.live,
             limit: args.limit.min(SHOWN_MAX),
+            ..RunFilter::default()
         };
         let runs = store.runs(&filter).await.context("reading the plan")?;
         anyhow::Ok((names, runs))

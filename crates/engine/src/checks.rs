@@ -87,7 +87,7 @@ pub fn check(
     if limits.runs_per_day_warning < runs_per_day {
         warnings.push(format!("it has {runs_per_day} runs in the next 24 hours"));
     }
-    if !settings.agents.contains(schedule.work.agent()) {
+    if !settings.roster.now().names.contains(schedule.work.agent()) {
         warnings.push(format!("no agent {:?} is configured on this node", schedule.work.agent()));
     }
     let slots: Vec<Slot> = timetable.slots(from).take(count).collect();

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use crate::holdings::Attempt;
 use crate::planner::later;
+use crate::roster::Agents;
 use crate::settings::Settings;
 
 /// The most runs that one claim takes.
@@ -23,9 +24,6 @@ pub const BATCH_MAX: usize = 500;
 
 /// The most runs at work that one run replaces.
 const REPLACED_MAX: usize = 100;
-
-/// How long an approval may take.
-const APPROVAL_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
 /// How long a run rests whose older attempt still dies here.
 const DYING: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
@@ -72,12 +70,13 @@ impl Claimer {
     ///
     /// `held` is the work that goes on here: a run of which an older attempt still dies is not begun beside it.
     pub async fn tick(&self, now: Timestamp, free: usize, held: &BTreeSet<Attempt>) -> Result<Round> {
+        let agents = self.settings.roster.now();
         let request = ClaimRequest {
             node: self.node,
             now,
             limit: free.min(BATCH_MAX),
-            agents: Arc::clone(&self.settings.agents),
-            limits: Arc::clone(&self.settings.limits),
+            agents: Arc::clone(&agents.names),
+            limits: Arc::clone(&agents.limits),
         };
         let Claimed { at, runs, swept, has_replaced, awaits_planning, next_at } = self.store.claim(&request).await?;
         if 0 < swept {
@@ -94,7 +93,7 @@ impl Claimer {
             return Ok(Round { started: vec![], may_have_more, has_replaced, awaits_planning, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
-            runs.iter().map(|claimed| self.decide(claimed, held, now)).collect();
+            runs.iter().map(|claimed| self.decide(claimed, &agents, held, now)).collect();
         // First the others are called off: if that fails, what was claimed goes back, and nothing has begun.
         let has_replaced = has_replaced | self.replace(&runs, &decisions, now).await?;
         let settlements = runs.iter().zip(&decisions).map(|(claimed, (decision, _))| {
@@ -116,7 +115,13 @@ impl Claimer {
         Ok(Round { started: started.collect(), may_have_more, has_replaced, awaits_planning, wake_at })
     }
 
-    fn decide(&self, claimed: &ClaimedRun, held: &BTreeSet<Attempt>, now: Timestamp) -> (Decision, Option<ParkReason>) {
+    fn decide(
+        &self,
+        claimed: &ClaimedRun,
+        agents: &Agents,
+        held: &BTreeSet<Attempt>,
+        now: Timestamp,
+    ) -> (Decision, Option<ParkReason>) {
         let run = &claimed.run;
         if held.range((run.id, 0)..=(run.id, u64::MAX)).next().is_some() {
             return (Decision::HandBack { due_at: later(now, DYING), parks: false }, None);
@@ -148,13 +153,13 @@ impl Claimer {
             overlap: run.terms.overlap,
             is_busy: claimed.is_busy,
             has_budget: true,
-            approval: Approval::NotNeeded,
+            approval: approval(run, resumes, agents),
         };
         match admit(&candidate, &facts) {
             Admission::Start => (Decision::Start, None),
             Admission::Skip(reason) => (Decision::Skip(reason), None),
             Admission::Park(ParkReason::NeedsApproval) => {
-                let wait_until = later(now, APPROVAL_WAIT);
+                let wait_until = later(now, self.settings.approval_wait.duration());
                 (Decision::Wait { on: WaitFor::Approval, wait_until }, Some(ParkReason::NeedsApproval))
             }
             Admission::Park(reason) => (Decision::HandBack { due_at: run.due_at.min(now), parks: true }, Some(reason)),
@@ -193,6 +198,18 @@ impl Claimer {
         let own = schedule.and_then(|schedule| zones.get(&schedule.zone).ok());
         own.unwrap_or_else(|| zones.get("UTC").expect("all zone data has UTC"))
     }
+}
+
+/// What the risk gate says of a claimed run.
+///
+/// An approval is for one start: a run that goes on after its wait has it, and one that is tried again asks again. An agent of
+/// which nothing is known may do anything.
+fn approval(run: &Run, resumes: bool, agents: &Agents) -> Approval {
+    let info = agents.infos.get(run.terms.work.agent());
+    if !run.terms.risk_gate || info.is_some_and(|info| !info.risk.needs_approval()) {
+        return Approval::NotNeeded;
+    }
+    if resumes { Approval::Given } else { Approval::Missing }
 }
 
 /// The key that a target may know a run by: the same for every attempt.

@@ -48,6 +48,12 @@ pub enum EditError {
     /// Another schedule has its name.
     #[error("a schedule of this project is called {0:?} already")]
     NameTaken(String),
+    /// It does not wait for an approval.
+    #[error("run {0} does not wait for an approval")]
+    NotWaiting(RunId),
+    /// It is not what the caller saw.
+    #[error("run {0} is not what was shown: look at it again")]
+    OtherDigest(RunId),
     /// Others keep changing it.
     #[error("schedule {0} is being changed by others: try again")]
     Busy(ScheduleId),
@@ -59,10 +65,10 @@ pub enum EditError {
 /// Carries out what people ask for.
 #[derive(Clone)]
 pub struct Editor {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     ids: Arc<dyn Ids>,
     settings: Arc<Settings>,
-    by: Option<By>,
+    pub(crate) by: Option<By>,
 }
 
 impl Editor {

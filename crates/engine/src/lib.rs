@@ -4,6 +4,7 @@
 //! them. The decisions are `punctual-core`'s, correctness under competition is the store's. The simulation drives the same
 //! ticks with a clock of its own.
 
+pub mod approvals;
 pub mod checks;
 pub mod claimer;
 pub mod clock;
@@ -17,6 +18,7 @@ pub mod node;
 pub mod planner;
 mod recovery;
 mod replan;
+pub mod roster;
 pub mod runner;
 pub mod settings;
 pub mod spawn;

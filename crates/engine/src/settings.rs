@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual_core::plan::Limits;
 use punctual_core::time::{Calendar, Zones};
 use punctual_core::{Elapsed, NodeId};
 use punctual_store::{About, Sign};
+
+use crate::roster::{Agents, Roster};
 
 /// What a node is built with, besides its store.
 #[derive(Debug, Clone)]
@@ -20,10 +21,10 @@ pub struct Settings {
     pub poll: Elapsed,
     /// How many runs it carries out at once.
     pub places: usize,
-    /// How many runs may be at work, by what they share.
-    pub limits: Arc<Limits>,
-    /// The agents that it has.
-    pub agents: Arc<BTreeSet<String>>,
+    /// The agents that it has, and how many runs may be at work.
+    pub roster: Arc<Roster>,
+    /// How long an approval may take: after that, silence is a no.
+    pub approval_wait: Elapsed,
     /// The zone data.
     pub zones: Arc<Zones>,
     /// The calendars.
@@ -47,8 +48,8 @@ impl Settings {
             lease: Elapsed::from_seconds(30),
             poll: Elapsed::from_seconds(5),
             places: 8,
-            limits: Arc::default(),
-            agents: Arc::new(agents),
+            roster: Arc::new(Roster::new(Agents::named(agents))),
+            approval_wait: Elapsed::from_seconds(DAY),
             zones: Arc::new(zones),
             calendars: BTreeMap::new(),
             drain: Elapsed::from_seconds(30),
@@ -68,7 +69,7 @@ impl Settings {
             // What the store knows better.
             skew: 0,
         };
-        let (name, lease, agents) = (self.name.clone(), self.lease, Arc::clone(&self.agents));
+        let (name, lease, agents) = (self.name.clone(), self.lease, self.roster.now().names);
         Sign { node, name, now, lease, agents, about }
     }
 }

@@ -1,6 +1,5 @@
 //! What handlers work with.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,6 +10,7 @@ use punctual_engine::edit::Editor;
 use punctual_engine::ids::Ids;
 use punctual_engine::meters::Meters;
 use punctual_engine::node::Nudges;
+use punctual_engine::roster::AgentInfo;
 use punctual_engine::settings::Settings;
 use punctual_store::Store;
 
@@ -46,27 +46,12 @@ pub struct App {
 /// What operators lay down for everybody who comes over the API.
 #[derive(Debug, Clone)]
 pub struct HouseRules {
-    /// The agents of this node.
-    pub agents: BTreeMap<String, AgentInfo>,
     /// The zone of requests that name none.
     pub default_zone: Zone,
     /// The shortest time between two runs of a schedule.
     pub min_interval: Elapsed,
     /// With more runs a day, whoever makes a schedule is warned.
     pub runs_per_day_warning: usize,
-}
-
-/// What people may know of an agent.
-#[derive(Debug, Clone)]
-pub struct AgentInfo {
-    /// What carries its work out.
-    pub runner: &'static str,
-    /// What it may do: `read`, `write` or `exec`.
-    pub risk: &'static str,
-    /// How long a run may take, unless its schedule says otherwise.
-    pub timeout: Elapsed,
-    /// How many of its runs may be at work.
-    pub max_concurrent: Option<u32>,
 }
 
 impl App {
@@ -81,9 +66,9 @@ impl App {
     }
 
     /// An agent of this node that a request names.
-    pub(crate) fn agent(&self, name: &str) -> Result<&AgentInfo, ApiError> {
-        let agents = &self.rules.agents;
-        agents.get(name).ok_or_else(|| {
+    pub(crate) fn agent(&self, name: &str) -> Result<AgentInfo, ApiError> {
+        let agents = self.settings.roster.now().infos;
+        agents.get(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = agents.keys().map(String::as_str).collect();
             let fix = if known.is_empty() {
                 "operators define agents in the configuration".to_owned()

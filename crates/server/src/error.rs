@@ -151,6 +151,8 @@ impl From<EditError> for ApiError {
             EditError::NotFound(id) => ApiError::not_found("schedule", id),
             EditError::OtherVersion { .. } => ApiError::conflict("other_version", refused.to_string()),
             EditError::NameTaken(_) => ApiError::conflict("name_taken", refused.to_string()),
+            EditError::NotWaiting(_) => ApiError::conflict("not_waiting", refused.to_string()),
+            EditError::OtherDigest(_) => ApiError::conflict("other_digest", refused.to_string()),
             EditError::Busy(_) => ApiError::conflict("changed_meanwhile", refused.to_string()),
             EditError::Store(error) => error.into(),
         }

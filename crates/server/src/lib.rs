@@ -12,6 +12,6 @@ mod pulse;
 mod routes;
 mod serve;
 
-pub use app::{AgentInfo, App, HouseRules};
+pub use app::{App, HouseRules};
 pub use pulse::Pulse;
 pub use serve::serve;

@@ -1,6 +1,6 @@
 //! What one seed makes of the world before anything happens in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::Elapsed;
 use punctual_core::plan::Limits;
 use punctual_core::time::{Calendar, Zones};
+use punctual_engine::roster::{Agents, Roster};
 use punctual_engine::settings::Settings;
 
 use crate::random::Random;
@@ -94,14 +95,14 @@ impl Setup {
     pub(crate) fn settings(&self, slot: usize, zones: &Arc<Zones>) -> Settings {
         let on_every = AGENTS[..3].iter();
         let agents = on_every.chain((slot == 0).then_some(&AGENTS[3])).map(|agent| agent.to_string());
-        let agents: BTreeSet<String> = agents.collect();
+        let agents = Agents { limits: Arc::clone(&self.limits), ..Agents::named(agents) };
         Settings {
             name: format!("node {slot}"),
             lease: elapsed(self.lease),
             poll: elapsed(self.poll),
             places: self.places,
-            limits: Arc::clone(&self.limits),
-            agents: Arc::new(agents),
+            roster: Arc::new(Roster::new(agents)),
+            approval_wait: Elapsed::from_seconds(3_600),
             zones: Arc::clone(zones),
             calendars: self.calendars.clone(),
             drain: Elapsed::from_seconds(120),

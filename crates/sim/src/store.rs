@@ -191,8 +191,8 @@ impl Runs for FaultyStore {
         self.call("cancel", Write, self.sim.store.cancel(now, id, by)).await
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
-        self.call("resume", Write, self.sim.store.resume(now, id, by)).await
+    async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
+        self.call("resume", Write, self.sim.store.resume(now, id, epoch, by)).await
     }
 }
 

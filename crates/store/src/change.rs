@@ -353,8 +353,9 @@ pub fn revoke_token(draft: &mut Draft, token: TokenId) -> bool {
 }
 
 /// Lets a run that waits go on.
-pub fn resume(draft: &mut Draft, id: RunId) -> RunWritten {
-    let Some(run) = draft.world.runs.get(&id).cloned() else { return RunWritten::Stale };
+pub fn resume(draft: &mut Draft, id: RunId, epoch: Option<u64>) -> RunWritten {
+    let is_meant = |run: &&Run| epoch.is_none_or(|epoch| run.epoch() == epoch);
+    let Some(run) = draft.world.runs.get(&id).filter(is_meant).cloned() else { return RunWritten::Stale };
     let at = draft.now;
     match draft.run_event(&run, RunEvent::Resumed { at }) {
         Ok(()) => draft.state(id),

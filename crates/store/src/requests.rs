@@ -380,6 +380,8 @@ pub struct RunFilter {
     pub until: Option<Timestamp>,
     /// Only those that are not over.
     pub only_live: bool,
+    /// Only those that wait for this.
+    pub waits_for: Option<WaitFor>,
     /// At most so many, by scheduled time and id.
     pub limit: usize,
 }

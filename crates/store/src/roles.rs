@@ -88,8 +88,8 @@ pub trait Runs: Send + Sync {
     /// at once. [`crate::StoreError::NotFound`] if it does not exist.
     async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation>;
 
-    /// Lets a run that waits go on. Stale if it does not wait, or does not exist.
-    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten>;
+    /// Lets a run that waits go on. Stale if it does not wait, under this epoch if one is named, or does not exist.
+    async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten>;
 }
 
 /// Handing ready runs to nodes: the one place where nodes compete.

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use punctual_core::Elapsed;
+use punctual_engine::roster::Risk;
 use serde_json::{Map, Value as Json, json};
 
 use super::keys::{AGENT, AGENT_LIMITS};
@@ -72,24 +73,6 @@ pub(crate) struct ProcessLimits {
     pub(crate) processes: Option<u64>,
     /// The largest file written.
     pub(crate) file_size: Option<Size>,
-}
-
-/// The most that an agent's work may do: what a schedule that asks for approval asks it for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Risk {
-    /// Look at things.
-    Read,
-    /// Change things.
-    Write,
-    /// Run programs, and so do anything.
-    Exec,
-}
-
-impl Risk {
-    /// The word for it.
-    pub(crate) fn name(self) -> &'static str {
-        self.word()
-    }
 }
 
 impl Agent {

@@ -65,6 +65,12 @@ pub(super) const ENGINE: Keys = Keys {
             "`300`",
             "the shortest time between runs of a schedule made over the API",
         ),
+        key(
+            "approval_wait_seconds",
+            "1 to 31536000",
+            "`86400`",
+            "how long a run waits for its approval; then silence is a no",
+        ),
         key("runs_per_day_warning", "1 to 1000000", "`500`", "whoever makes a schedule with more runs a day is warned"),
     ],
 };
@@ -134,6 +140,14 @@ pub(super) const SCHEDULE: Keys = Keys {
         key("agent", "text", "required", "the agent that it starts, one of `[agents]`"),
         key("prompt", "text", "`\"\"`", "what the agent is asked to do"),
         key("inputs", "table", "`{}`", "what the agent is given"),
+        key(
+            "input_type",
+            "`none`, `all`, `threads_since_last_run` or `latest_intake_window`",
+            "`\"none\"`",
+            "which window of time the agent is told to read",
+        ),
+        key("window_minutes", "1 to 525600", "none", "how long a `latest_intake_window` is"),
+        key("thread_filter", "text", "none", "which threads the agent is told to read"),
         key(
             "cron",
             "text or list",
@@ -205,6 +219,12 @@ pub(super) const SCHEDULE: Keys = Keys {
             "what its runs share with those of other schedules: an account, a repository, a machine",
         ),
         key("concurrency_max", "1 to 1000000", "1 where there is a key", "how many runs with that key may be at work"),
+        key(
+            "risk_gate",
+            "boolean",
+            "`false`",
+            "each run of an agent with risk `write` or `exec` waits for an approval",
+        ),
         key("enabled", "boolean", "`true`", "`false` switches it off; slots of that time are skipped as `disabled`"),
     ],
 };

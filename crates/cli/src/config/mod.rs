@@ -31,8 +31,8 @@ use punctual_core::time::{Calendar, Zone, Zones};
 use toml::de::DeTable;
 
 use crate::zones::ZoneSource;
-use agent::{Agent, read_cap};
-pub(crate) use agent::{ProcessConfig, RunnerConfig};
+use agent::read_cap;
+pub(crate) use agent::{Agent, ProcessConfig, RunnerConfig};
 pub(crate) use command::{ConfigArgs, run};
 use env::Overrides;
 use error::{ConfigError, Place, Problems};
@@ -80,6 +80,8 @@ pub(crate) struct EngineConfig {
     pub(crate) min_interval_seconds: u32,
     /// Whoever makes a schedule with more runs a day is warned.
     pub(crate) runs_per_day_warning: u32,
+    /// How long a run waits for its approval.
+    pub(crate) approval_wait_seconds: u32,
 }
 
 impl Config {
@@ -216,6 +218,7 @@ fn read_engine(top: &Section<'_>, overrides: &Overrides, problems: &Problems<'_>
         max_running: section.get("max_running").and_then(read_cap),
         drain_seconds: number("drain_seconds", 0..=86_400, 30),
         min_interval_seconds: number("min_interval_seconds", 1..=86_400, 300),
+        approval_wait_seconds: number("approval_wait_seconds", 1..=31_536_000, 86_400),
         runs_per_day_warning: number("runs_per_day_warning", 1..=1_000_000, 500),
     }
 }

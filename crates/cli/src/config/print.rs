@@ -63,6 +63,7 @@ impl Config {
             "max_running": engine.max_running,
             "drain_seconds": engine.drain_seconds,
             "min_interval_seconds": engine.min_interval_seconds,
+            "approval_wait_seconds": engine.approval_wait_seconds,
             "runs_per_day_warning": engine.runs_per_day_warning,
         }))
     }

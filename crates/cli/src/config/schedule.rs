@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 
 use punctual_core::Elapsed;
 use punctual_core::run::RetryPolicy;
-use punctual_core::schedule::{Bounds, CatchUp, Concurrency, DstPolicy, MaxDelay, Policy, Priority, Work};
+use punctual_core::schedule::{
+    Bounds, CatchUp, Concurrency, DstPolicy, InputType, InputsPolicy, MaxDelay, Policy, Priority, Work,
+};
 use punctual_core::time::{Calendar, Zone, Zones};
 use serde_json::{Map, Value as Json, json};
 
@@ -67,7 +69,7 @@ impl FileSchedule {
             agent: agent_name.unwrap_or_default().to_owned(),
             prompt: section.get("prompt").and_then(Value::text).unwrap_or_default().to_owned(),
             inputs: section.get("inputs").and_then(read_inputs).unwrap_or_default(),
-            inputs_policy: None,
+            inputs_policy: read_inputs_policy(&section),
         };
         let trigger = FileTrigger::read(&section, &zone, known.zones);
         if let Some(trigger) = &trigger {
@@ -93,15 +95,19 @@ impl FileSchedule {
 
     /// Every key of the schedule and its value.
     pub(super) fn settings(&self) -> Map<String, Json> {
-        let Work::Agent { agent, prompt, inputs, .. } = &self.work;
+        let Work::Agent { agent, prompt, inputs, inputs_policy } = &self.work;
+        let reads = inputs_policy.clone().unwrap_or_default();
         let Policy { dst, catch_up, overlap, max_delay, retry, after_loss, timeout, priority, .. } = &self.policy;
-        let Policy { max_concurrent, concurrency, .. } = &self.policy;
+        let Policy { max_concurrent, concurrency, risk_gate, .. } = &self.policy;
         let settings = json!({
             "name": self.name,
             "project": self.project,
             "agent": agent,
             "prompt": prompt,
             "inputs": inputs,
+            "input_type": reads.input_type.word(),
+            "window_minutes": reads.window_minutes,
+            "thread_filter": reads.thread_filter,
             "timezone": self.zone.name(),
             "calendar": self.calendar,
             "start_at": self.bounds.start_at(),
@@ -130,6 +136,7 @@ impl FileSchedule {
             "max_concurrent": max_concurrent,
             "concurrency_key": concurrency.as_ref().map(|concurrency| &concurrency.key),
             "concurrency_max": concurrency.as_ref().map(|concurrency| concurrency.max),
+            "risk_gate": risk_gate,
             "enabled": self.enabled,
         });
         let mut settings = super::print::object(settings);
@@ -219,8 +226,22 @@ fn read_policy(section: &Section<'_>, agent: Option<&Agent>) -> Policy {
             .unwrap_or_default(),
         max_concurrent: section.get("max_concurrent").and_then(read_cap).unwrap_or(agent_cap),
         concurrency: read_concurrency(section),
-        risk_gate: false,
+        risk_gate: section.get("risk_gate").and_then(Value::boolean).unwrap_or(false),
     }
+}
+
+/// Which window the agent is told to read; none unless the schedule says something of it.
+fn read_inputs_policy(section: &Section<'_>) -> Option<InputsPolicy> {
+    let input_type = section.get("input_type").and_then(Value::word);
+    let window = section.get("window_minutes");
+    let thread_filter = section.get("thread_filter").and_then(Value::text).map(str::to_owned);
+    if let Some(window) = window.filter(|_| input_type != Some(InputType::LatestIntakeWindow)) {
+        window
+            .refuse("window_minutes is for a window of the latest intake", "set input_type = \"latest_intake_window\"");
+    }
+    let window_minutes = window.and_then(|value| value.integer(1..=525_600)?.try_into().ok());
+    let policy = InputsPolicy { input_type: input_type.unwrap_or_default(), window_minutes, thread_filter };
+    Some(policy).filter(|policy| *policy != InputsPolicy::default())
 }
 
 fn read_concurrency(section: &Section<'_>) -> Option<Concurrency> {

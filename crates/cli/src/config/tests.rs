@@ -10,7 +10,9 @@ use punctual_core::time::zone::bundled_version;
 use punctual_core::{Elapsed, ScheduleId};
 use serde_json::json;
 
-use super::agent::{ProcessConfig, Risk, RunnerConfig};
+use punctual_engine::roster::Risk;
+
+use super::agent::{ProcessConfig, RunnerConfig};
 use super::keys::{AGENT, AGENT_LIMITS, CALENDAR, ENGINE, Key, Keys, LIMITS, SCHEDULE, TOP};
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
@@ -55,7 +57,7 @@ fn nothing_is_a_configuration_of_defaults() {
     assert_eq!(config.tzdb.to_string(), "newest");
     assert_eq!(
         json!(config.engine_settings()),
-        json!({"lease_duration_seconds": 30, "executor_pool_size": 8, "max_running": null, "drain_seconds": 30, "min_interval_seconds": 300, "runs_per_day_warning": 500})
+        json!({"lease_duration_seconds": 30, "executor_pool_size": 8, "max_running": null, "drain_seconds": 30, "min_interval_seconds": 300, "approval_wait_seconds": 86400, "runs_per_day_warning": 500})
     );
     assert!(config.agents.is_empty() && config.calendars.is_empty() && config.schedules.is_empty());
 }

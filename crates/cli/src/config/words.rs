@@ -1,10 +1,9 @@
 //! Settings that are one word out of a few.
 
 use punctual_core::run::{AfterLoss, Backoff};
-use punctual_core::schedule::{CatchUpMode, GapPolicy, Overlap, RepeatPolicy};
+use punctual_core::schedule::{CatchUpMode, GapPolicy, InputType, Overlap, RepeatPolicy};
 use punctual_core::time::Dialect;
-
-use super::agent::Risk;
+use punctual_engine::roster::Risk;
 
 /// A choice that the file writes as a word.
 pub(super) trait Word: Copy + PartialEq + 'static {
@@ -53,6 +52,15 @@ impl Word for AfterLoss {
 impl Word for Dialect {
     const WORDS: &'static [(&'static str, Dialect)] =
         &[("unix", Dialect::Unix), ("spring", Dialect::Spring), ("quartz", Dialect::Quartz)];
+}
+
+impl Word for InputType {
+    const WORDS: &'static [(&'static str, InputType)] = &[
+        ("none", InputType::None),
+        ("all", InputType::All),
+        ("threads_since_last_run", InputType::ThreadsSinceLastRun),
+        ("latest_intake_window", InputType::LatestIntakeWindow),
+    ];
 }
 
 impl Word for Risk {

@@ -10,10 +10,11 @@ use punctual_agents::process::{Limits as ProcessLimits, ProcessAgent, ProcessRun
 use punctual_core::Elapsed;
 use punctual_core::plan::Limits;
 use punctual_core::time::Zones;
+use punctual_engine::roster::{AgentInfo, Agents, Roster};
 use punctual_engine::runner::Runner;
 use punctual_engine::settings::Settings;
 
-use crate::config::{Config, ProcessConfig, RunnerConfig};
+use crate::config::{Agent, Config, ProcessConfig, RunnerConfig};
 
 /// What carries out the runs of each agent.
 pub(super) fn runners(config: &Config) -> anyhow::Result<BTreeMap<String, Arc<dyn Runner>>> {
@@ -29,24 +30,35 @@ pub(super) fn runners(config: &Config) -> anyhow::Result<BTreeMap<String, Arc<dy
 
 /// The settings of the node.
 pub(super) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
-    let agents = config.agents.keys().cloned().collect();
     let engine = &config.engine;
-    let caps = |named: &mut dyn Iterator<Item = (&String, NonZeroU32)>| {
-        named.map(|(name, max)| (name.clone(), max.get())).collect::<BTreeMap<String, u32>>()
-    };
-    let limits = Limits {
-        global: engine.max_running.map(NonZeroU32::get),
-        agents: caps(&mut config.agents.iter().filter_map(|(name, agent)| Some((name, agent.max_concurrent?)))),
-        projects: caps(&mut config.project_caps.iter().map(|(name, max)| (name, *max))),
-    };
     Settings {
         lease: Elapsed::from_seconds(engine.lease_duration_seconds),
         places: engine.executor_pool_size as usize,
         drain: Elapsed::from_seconds(engine.drain_seconds),
-        limits: Arc::new(limits),
+        approval_wait: Elapsed::from_seconds(engine.approval_wait_seconds),
+        roster: Arc::new(Roster::new(agents(config))),
         calendars: config.calendars.clone(),
-        ..Settings::new(name, agents, zones)
+        ..Settings::new(name, Default::default(), zones)
     }
+}
+
+/// The agents that the node has, and how many runs may be at work.
+pub(super) fn agents(config: &Config) -> Agents {
+    let caps = |named: &mut dyn Iterator<Item = (&String, NonZeroU32)>| {
+        named.map(|(name, max)| (name.clone(), max.get())).collect::<BTreeMap<String, u32>>()
+    };
+    let limits = Limits {
+        global: config.engine.max_running.map(NonZeroU32::get),
+        agents: caps(&mut config.agents.iter().filter_map(|(name, agent)| Some((name, agent.max_concurrent?)))),
+        projects: caps(&mut config.project_caps.iter().map(|(name, max)| (name, *max))),
+    };
+    let info = |agent: &Agent| AgentInfo {
+        runner: "process",
+        risk: agent.risk,
+        timeout: agent.timeout,
+        max_concurrent: agent.max_concurrent.map(NonZeroU32::get),
+    };
+    Agents::new(config.agents.iter().map(|(name, agent)| (name.clone(), info(agent))).collect(), limits)
 }
 
 fn process_agent(config: &ProcessConfig) -> ProcessAgent {

@@ -1,6 +1,5 @@
 //! The HTTP side of a server.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use punctual_core::Elapsed;
 use punctual_core::time::Zones;
-use punctual_server::{AgentInfo, HouseRules};
+use punctual_server::HouseRules;
 use tokio::net::TcpListener;
 
 use crate::config::Config;
@@ -46,21 +45,7 @@ impl WebArgs {
 
 /// What operators lay down for everybody who comes over the API.
 pub(super) fn house_rules(config: &Config, zones: &Zones) -> anyhow::Result<Arc<HouseRules>> {
-    let agents: BTreeMap<String, AgentInfo> = config
-        .agents
-        .iter()
-        .map(|(name, agent)| {
-            let info = AgentInfo {
-                runner: "process",
-                risk: agent.risk.name(),
-                timeout: agent.timeout,
-                max_concurrent: agent.max_concurrent.map(std::num::NonZeroU32::get),
-            };
-            (name.clone(), info)
-        })
-        .collect();
     Ok(Arc::new(HouseRules {
-        agents,
         default_zone: zones.get(&config.default_timezone)?,
         min_interval: Elapsed::from_seconds(config.engine.min_interval_seconds),
         runs_per_day_warning: config.engine.runs_per_day_warning as usize,

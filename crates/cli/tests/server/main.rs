@@ -2,6 +2,7 @@
 //! several of them on one PostgreSQL.
 
 mod api;
+mod approvals;
 mod chaos;
 mod client;
 mod crash;

@@ -1,7 +1,6 @@
 //! Caps: how many runs may be at work, and which of those that wait go first.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use punctual_core::ScheduleId;
 use punctual_core::plan::Limits;
@@ -13,7 +12,7 @@ use crate::support::{MINUTE, SECOND, Way, World, minutes, seconds};
 /// then.
 fn check(limits: Limits, fields: &[Value], at_work: usize) {
     let mut world = World::at("08:59");
-    world.settings.limits = Arc::new(limits.clone());
+    world.limit(limits.clone());
     world.node("a");
     world.node("b");
     ["reporter", "quick", "slow"].into_iter().for_each(|agent| world.work(agent, Way::Stays));
@@ -202,7 +201,7 @@ fn who_waits_long_enough_goes_before_a_higher_priority() {
 #[test]
 fn whoever_floods_the_queue_waits_for_himself() {
     let mut world = World::at("08:30");
-    world.settings.limits = Arc::new(only(&[], &[], Some(1)));
+    world.limit(only(&[], &[], Some(1)));
     world.node("a");
     for agent in ["slow", "quick"] {
         world.work(agent, Way::Takes(SECOND));

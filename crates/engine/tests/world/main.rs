@@ -1,5 +1,6 @@
 //! The engine in a world of its own: what it does with schedules, runs, nodes, clocks and failures, step by step.
 
+mod approvals;
 mod cancel;
 mod caps;
 mod clock;

@@ -1,10 +1,12 @@
 //! Midnight: a new day begins, and what has not begun on the old one ends or waits.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use punctual_core::Elapsed;
 use punctual_core::journal::Body;
+use punctual_engine::roster::{Agents, Roster};
 use serde_json::{Value, json};
 
 use crate::support::{HOUR, MINUTE, SECOND, Way, World, at, days, hours, minutes, seconds};
@@ -95,7 +97,7 @@ fn a_run_that_nobody_was_offered_ends_an_hour_behind_its_day() {
     for (zone, _, midnight) in MIDNIGHTS {
         let mut world = before(midnight);
         // A node has the agent, and never asks for work.
-        world.settings.agents = std::sync::Arc::new(["stuck".to_owned()].into());
+        world.settings.roster = Arc::new(Roster::new(Agents::named(["stuck".to_owned()])));
         world.node("b").claims = false;
         let id = world.create(json!({
             "trigger": {"at": at(midnight) - MINUTE}, "zone": zone, "work": {"agent": {"agent": "stuck"}},
@@ -117,8 +119,7 @@ fn a_run_that_waits_for_a_place_survives_midnight() {
             "the project is full",
             |world| {
                 let projects = [("house".to_owned(), 1)].into();
-                world.settings.limits =
-                    std::sync::Arc::new(punctual_core::plan::Limits { projects, ..Default::default() });
+                world.limit(punctual_core::plan::Limits { projects, ..Default::default() });
             },
             json!({"overlap": "allow", "max_concurrent": 100}),
         ),
@@ -132,8 +133,7 @@ fn a_run_that_waits_for_a_place_survives_midnight() {
         (
             "all places are taken",
             |world| {
-                world.settings.limits =
-                    std::sync::Arc::new(punctual_core::plan::Limits { global: Some(1), ..Default::default() });
+                world.limit(punctual_core::plan::Limits { global: Some(1), ..Default::default() });
             },
             json!({"overlap": "allow", "max_concurrent": 100}),
         ),

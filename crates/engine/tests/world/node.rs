@@ -12,6 +12,7 @@ use punctual_core::run::Report;
 use punctual_engine::clock::{Clock, SteadyClock};
 use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, NodeError, Nudges, Parts};
+use punctual_engine::roster::{Agents, Roster};
 use punctual_engine::runner::{Assignment, Ending, Finish, Runner, Stop, StopLevel};
 use punctual_engine::spawn::TokioSpawn;
 use serde_json::json;
@@ -113,7 +114,7 @@ impl Live {
             Arc::new(TestRunner { work, clock: Arc::clone(&clock), seen: Arc::clone(&seen) })
         };
         let runners = [("slow", runner(work)), ("quick", runner(Work::Succeeds))];
-        world.settings.agents = Arc::new(["slow".to_owned(), "quick".to_owned()].into());
+        world.settings.roster = Arc::new(Roster::new(Agents::named(["slow".to_owned(), "quick".to_owned()])));
         let nudges = Arc::new(Nudges::default());
         let parts = Parts {
             store: world.shared(),

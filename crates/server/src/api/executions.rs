@@ -73,8 +73,8 @@ pub(crate) async fn future(
         schedule: params.schedule_id,
         from: from.checked_sub(OFFSET_MAX).ok(),
         until: until.checked_add(OFFSET_MAX).ok(),
-        only_live: false,
         limit: RUNS_READ,
+        ..RunFilter::default()
     };
     let (mut found, mut views) = (0_usize, vec![]);
     let mut last: Option<(Timestamp, RunId)> = None;

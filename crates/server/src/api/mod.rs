@@ -1,6 +1,7 @@
 //! The native API, a file for each resource.
 
 pub(crate) mod again;
+pub(crate) mod approvals;
 pub(crate) mod docs;
 pub(crate) mod events;
 pub(crate) mod execution_view;

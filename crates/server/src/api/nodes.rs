@@ -33,14 +33,15 @@ pub(crate) struct AgentView {
 #[utoipa::path(get, path = "/api/agents", tag = "about", responses((status = 200, body = Vec<AgentView>)))]
 pub(crate) async fn agents(State(app): State<App>, _: Caller) -> Result<Json<Vec<AgentView>>, ApiError> {
     let nodes = app.store.nodes().await?;
-    let own = app.rules.agents.keys();
+    let infos = app.settings.roster.now().infos;
+    let own = infos.keys();
     let names: BTreeSet<&String> = own.chain(nodes.iter().flat_map(|node| &node.agents)).collect();
     let view = |name: &String| {
-        let info = app.rules.agents.get(name);
+        let info = infos.get(name);
         AgentView {
             agent_id: name.clone(),
             runner: info.map(|info| info.runner),
-            risk: info.map(|info| info.risk),
+            risk: info.map(|info| info.risk.name()),
             max_concurrent: info.and_then(|info| info.max_concurrent),
             timeout_ms: info.map(|info| info.timeout.milliseconds()),
             nodes: nodes.iter().filter(|node| node.agents.contains(name)).map(|node| node.name.clone()).collect(),

@@ -30,7 +30,7 @@ pub(crate) struct ProjectView {
 /// The projects that schedules or limits name, by name.
 #[utoipa::path(get, path = "/api/projects", tag = "about", responses((status = 200, body = Vec<ProjectView>)))]
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Vec<ProjectView>>, ApiError> {
-    let limits = &app.settings.limits.projects;
+    let limits = &app.settings.roster.now().limits.projects;
     let mut counts: BTreeMap<String, (u64, u64)> = limits.keys().map(|name| (name.clone(), (0, 0))).collect();
     let mut after = None;
     loop {

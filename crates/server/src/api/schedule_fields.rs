@@ -13,11 +13,12 @@ use punctual_core::schedule::{
 };
 use punctual_core::time::{Cron, Dialect, Every, TimesOfDay, Zone};
 use punctual_core::{Elapsed, ParseError, ScheduleId};
+use punctual_engine::roster::AgentInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::app::{AgentInfo, App};
+use crate::app::App;
 use crate::error::ApiError;
 
 /// A schedule as it is asked for. In a change, what is absent or null stays as it is.
@@ -356,7 +357,7 @@ impl ScheduleFields {
             let fix = format!("use one of the configuration: {}", known.join(", "));
             return Err(ApiError::invalid("calendar", format!("there is no calendar {calendar:?}"), fix));
         }
-        let policy = self.policy(info)?;
+        let policy = self.policy(&info)?;
         let state = match self.enabled {
             Some(false) => {
                 let (kind, source) = (PauseKind::Disabled, by.to_owned());

@@ -100,7 +100,7 @@ pub(crate) async fn of_slot(
     let zone = app.settings.zones.get(&schedule.zone).unwrap_or_else(|_| app.rules.default_zone.clone());
     let At(at) = At::parse(&at, &zone, Pass::First).map_err(|error| ApiError::unreadable("at", error))?;
     let until = at.checked_add(SignedDuration::from_micros(1)).ok();
-    let filter = RunFilter { schedule: Some(id), from: Some(at), until, only_live: false, limit: 1 };
+    let filter = RunFilter { schedule: Some(id), from: Some(at), until, limit: 1, ..RunFilter::default() };
     if let Some(run) = app.store.runs(&filter).await?.first() {
         return Ok(Json(explain(&app, run).await?));
     }

@@ -138,6 +138,6 @@ pub fn what_waits_holds_no_place(bench: &mut Bench) {
     bench.finish(&first, RunEvent::Waits { on: WaitFor::Callback, wait_until: at("12:00:00") });
     bench.start_one(node);
     // Going on needs a place like everybody else.
-    block_on(bench.store.resume(bench.now, first.id, None)).unwrap();
+    block_on(bench.store.resume(bench.now, first.id, None, None)).unwrap();
     assert!(bench.claim(node, ALL).is_empty());
 }

@@ -199,7 +199,7 @@ pub fn a_run_that_goes_on_is_not_skipped_for_another(bench: &mut Bench) {
     let first = bench.claim(node, 1).remove(0);
     bench.settle(&first, Decision::Wait { on: WaitFor::Approval, wait_until: at("11:00:00") });
     // It is planned again when it is let go on, and the other begins before it.
-    assert!(matches!(block_on(bench.store.resume(at("09:30:00"), runs[0], None)).unwrap(), RunWritten::Done(_)));
+    assert!(matches!(block_on(bench.store.resume(at("09:30:00"), runs[0], None, None)).unwrap(), RunWritten::Done(_)));
     assert_eq!(claim(bench), [runs[1]]);
     bench.go("09:30:00");
     let claimed = bench.claimed(node, ALL);

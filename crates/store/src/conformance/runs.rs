@@ -1,9 +1,9 @@
 //! Claims about the role [`crate::Runs`]: runs as people see and touch them.
 #![expect(missing_docs, reason = "the names are the claims")]
 
-use punctual_core::RunId;
 use punctual_core::run::{Outcome, RunEvent, RunState, WaitFor};
 use punctual_core::time::SlotKey;
+use punctual_core::{RunId, ScheduleId};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -139,13 +139,30 @@ pub fn a_run_that_waits_goes_on_with_the_same_attempt(bench: &mut Bench) {
     let waiting = bench.run(id);
     assert_eq!((waiting.state.name(), waiting.epoch()), ("waiting", 1));
     assert!(bench.claim(node, ALL).is_empty());
+    let listed = |waits_for, schedule| {
+        let filter = RunFilter { waits_for: Some(waits_for), schedule, limit: ALL, ..RunFilter::default() };
+        block_on(bench.store.runs(&filter)).unwrap()
+    };
+    for (waits_for, schedule, found) in [
+        (WaitFor::Child, None, true),
+        (WaitFor::Child, waiting.schedule, true),
+        (WaitFor::Child, Some(ScheduleId(uuid::Uuid::nil())), false),
+        (WaitFor::Approval, None, false),
+    ] {
+        assert_eq!(listed(waits_for, schedule) == [waiting.clone()], found, "{waits_for:?} {schedule:?}");
+    }
     bench.pass(10);
+    let other = bench.changes_nothing("resuming another attempt", |bench| {
+        block_on(bench.store.resume(bench.now, id, Some(2), None))
+    });
+    assert_eq!(other.unwrap(), RunWritten::Stale);
     assert!(matches!(
-        block_on(bench.store.resume(bench.now, id, None)).unwrap(),
+        block_on(bench.store.resume(bench.now, id, Some(1), None)).unwrap(),
         RunWritten::Done(RunState::Planned { .. })
     ));
     assert_eq!(bench.run(id).planned_for(), Some(bench.now));
-    let again = bench.changes_nothing("resuming again", |bench| block_on(bench.store.resume(bench.now, id, None)));
+    let again =
+        bench.changes_nothing("resuming again", |bench| block_on(bench.store.resume(bench.now, id, None, None)));
     assert_eq!(again.unwrap(), RunWritten::Stale);
     let claimed = bench.claim_one(node);
     let tally = claimed.state.tally();
@@ -156,7 +173,7 @@ pub fn a_run_that_waits_goes_on_with_the_same_attempt(bench: &mut Bench) {
     let claimed = bench.start_one(node);
     assert!(matches!(bench.finish(&claimed, RunEvent::Succeeded), RunWritten::Done(_)));
     let over =
-        bench.changes_nothing("resuming what is over", |bench| block_on(bench.store.resume(bench.now, id, None)));
+        bench.changes_nothing("resuming what is over", |bench| block_on(bench.store.resume(bench.now, id, None, None)));
     assert_eq!(over.unwrap(), RunWritten::Stale);
 }
 

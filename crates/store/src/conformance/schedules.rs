@@ -171,7 +171,7 @@ pub fn a_run_counts_for_its_schedule_once(bench: &mut Bench) {
     let second = bench.start_one(node);
     assert_eq!((second.id, count(bench)), (first.id, 1), "a retry is the same run");
     bench.finish(&second, RunEvent::Waits { on: punctual_core::run::WaitFor::Callback, wait_until: at("11:00:00") });
-    block_on(bench.store.resume(bench.now, first.id, None)).unwrap();
+    block_on(bench.store.resume(bench.now, first.id, None, None)).unwrap();
     bench.start_one(node);
     assert_eq!(count(bench), 1, "going on is the same run");
     bench.go("12:00:00");

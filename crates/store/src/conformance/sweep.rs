@@ -122,7 +122,7 @@ pub fn what_has_been_looked_at_is_never_too_late(bench: &mut Bench) {
     let resumed = bench.due_run(late());
     let run = bench.claim_one(node);
     bench.settle(&run, Decision::Wait { on: WaitFor::Approval, wait_until: at("2026-01-07T00:00:00Z") });
-    block_on(bench.store.resume(bench.now, resumed, None)).unwrap();
+    block_on(bench.store.resume(bench.now, resumed, None, None)).unwrap();
     let parked = bench.due_run(day());
     let claimed = bench.claim(node, ALL);
     assert_eq!(claimed.iter().map(|run| run.id).collect::<Vec<_>>(), [resumed, parked]);

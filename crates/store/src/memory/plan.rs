@@ -131,6 +131,9 @@ impl Runs for MemoryStore {
                 && filter.from.is_none_or(|from| from <= run.scheduled_at)
                 && filter.until.is_none_or(|until| run.scheduled_at < until)
                 && !(filter.only_live && run.state.is_final())
+                && filter
+                    .waits_for
+                    .is_none_or(|wanted| matches!(run.state, RunState::Waiting { on, .. } if on == wanted))
         };
         let mut runs: Vec<Run> = state.world.runs.values().filter(is_wanted).cloned().collect();
         runs.sort_by_key(|run| (run.scheduled_at, run.id));
@@ -165,12 +168,12 @@ impl Runs for MemoryStore {
         Ok(cancelled)
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
+    async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
         let mut state = self.state();
         state.refuse_repeated(by.as_ref())?;
         let wants = Wants::runs([id]);
         let mut draft = state.draft(&wants, now);
-        let written = change::resume(draft.asked_by(by.clone()), id);
+        let written = change::resume(draft.asked_by(by.clone()), id, epoch);
         state.save(draft, &wants);
         if written != RunWritten::Stale {
             state.note_answer(by.as_ref(), id.0, now);

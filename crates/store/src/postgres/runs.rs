@@ -10,7 +10,7 @@ use super::PostgresStore;
 use super::rows::{RUN_COLUMNS, read_runs};
 use super::values::At;
 use crate::change::Wants;
-use crate::columns::count;
+use crate::columns::{count, to_word};
 use crate::error::Result;
 use crate::requests::{Cancellation, LiveCounts, RunFilter, RunWritten};
 use crate::roles::Runs;
@@ -59,10 +59,12 @@ impl Runs for PostgresStore {
             let mut sql = format!("SELECT {RUN_COLUMNS} FROM runs JOIN terms ON terms.id = terms_id WHERE true");
             let mut params: Vec<(&(dyn ToSql + Sync), Type)> = vec![];
             let schedule = filter.schedule.map(|id| id.0);
+            let wait = filter.waits_for.as_ref().map(to_word);
             let (from, until) = (filter.from.map(At::before), filter.until.map(At::before));
             let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
             for (condition, value, kind) in [
                 ("schedule_id = ", schedule.as_ref().map(|it| it as &(dyn ToSql + Sync)), Type::UUID),
+                ("state = 'waiting' AND wait_for = ", wait.as_ref().map(|it| it as _), Type::TEXT),
                 ("scheduled_at > ", from.as_ref().map(|it| it as _), Type::TIMESTAMPTZ),
                 ("scheduled_at <= ", until.as_ref().map(|it| it as _), Type::TIMESTAMPTZ),
             ] {
@@ -91,8 +93,8 @@ impl Runs for PostgresStore {
         self.write("cancelling a run", needs, move |writing| writing.cancel(now, id, by.clone())).await
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
+    async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
         let needs = Needs { wants: Wants::runs([id]), ..Needs::default() }.asked_by(by.as_ref());
-        self.write("resuming a run", needs, move |writing| writing.resume(now, id, by.clone())).await
+        self.write("resuming a run", needs, move |writing| writing.resume(now, id, epoch, by.clone())).await
     }
 }

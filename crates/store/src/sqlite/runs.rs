@@ -13,6 +13,7 @@ use super::rows::{TermsRead, read_runs};
 use super::session::Session;
 use super::values::{At, Id, count, micros_before, micros_up_to};
 use crate::change::{self, Wants};
+use crate::columns::to_word;
 use crate::error::{Result, StoreError};
 use crate::requests::{Cancellation, LiveCounts, RunFilter, RunWritten};
 use crate::roles::Runs;
@@ -58,6 +59,11 @@ impl Runs for SqliteStore {
             let last = filter.until.map_or(i64::MAX, micros_before);
             let limit = rows_max(filter.limit);
             let terms = &mut TermsRead::default();
+            if let Some(wait) = filter.waits_for {
+                let schedule = filter.schedule.map(|id| Id(id.0));
+                let params = params![after, last, schedule, limit, to_word(&wait)];
+                return read_runs(connection, terms, include_str!("sql/runs_waiting.sql"), params);
+            }
             match filter.schedule {
                 None => {
                     let params = params![after, last, filter.only_live, limit];
@@ -88,10 +94,10 @@ impl Runs for SqliteStore {
         .await
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
+    async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
         self.write("resuming a run", now, move |session| {
             session.refuse_repeated(by.as_ref())?;
-            let resume = |draft: &mut change::Draft| change::resume(draft.asked_by(by.clone()), id);
+            let resume = |draft: &mut change::Draft| change::resume(draft.asked_by(by.clone()), id, epoch);
             let written = session.change(&Wants::runs([id]), now, resume)?;
             if written != RunWritten::Stale {
                 session.note_answer(by.as_ref(), id.0, now)?;

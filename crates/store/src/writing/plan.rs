@@ -63,9 +63,15 @@ impl Writing<'_> {
         Ok(cancelled)
     }
 
-    pub(crate) fn resume(&mut self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
+    pub(crate) fn resume(
+        &mut self,
+        now: Timestamp,
+        id: RunId,
+        epoch: Option<u64>,
+        by: Option<By>,
+    ) -> Result<RunWritten> {
         self.refuse_repeated(by.as_ref())?;
-        let resume = |draft: &mut Draft| change::resume(draft.asked_by(by.clone()), id);
+        let resume = |draft: &mut Draft| change::resume(draft.asked_by(by.clone()), id, epoch);
         let written = self.change(&Wants::runs([id]), now, resume);
         if written != RunWritten::Stale {
             self.note_answer(by.as_ref(), id.0, now);

@@ -67,7 +67,7 @@ pub(crate) async fn call(store: &dyn Store, known: &dyn Store, step: &Step) -> A
         }
         Op::Ask(asked) => told(store.ask(now, asked_run(asked, now), None).await, Answer::Yes),
         Op::Cancel { run } => told(store.cancel(now, run_id(*run), None).await, Answer::Cancelled),
-        Op::Resume { run } => told(store.resume(now, run_id(*run), None).await, |run| Answer::Runs(vec![run])),
+        Op::Resume { run } => told(store.resume(now, run_id(*run), None, None).await, |run| Answer::Runs(vec![run])),
         Op::Claim { node, limit, agents, caps } => {
             let (node, limit) = (node_id(*node), *limit);
             let (agents, limits) = (names(agents), Arc::new(limits(caps)));
@@ -132,6 +132,7 @@ async fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
                 until: until.map(time),
                 only_live: *only_live,
                 limit: *limit,
+                ..RunFilter::default()
             };
             told(store.runs(&filter).await, Answer::Rows)
         }

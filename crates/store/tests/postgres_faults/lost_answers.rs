@@ -82,7 +82,7 @@ const SCRIPTS: &[(&str, Script)] = &[
         let run = bench.claim_one(node);
         bench.settle(&run, Decision::Wait { on: WaitFor::Approval, wait_until: at("12:00:00") });
         now();
-        told(block_on(bench.store.resume(bench.now, run.id, None)))
+        told(block_on(bench.store.resume(bench.now, run.id, None, None)))
     }),
     ("join", |bench, now| {
         let node = punctual_core::NodeId(bench.id());

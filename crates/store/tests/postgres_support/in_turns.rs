@@ -34,7 +34,7 @@ impl InTurns {
         let handles: Vec<PostgresStore> = (0..count).map(|_| open(&address)).collect();
         for handle in &handles {
             // It changes nothing, and has to look.
-            block_on(handle.resume(Timestamp::UNIX_EPOCH, RunId(Uuid::nil()), None)).expect("the store answers");
+            block_on(handle.resume(Timestamp::UNIX_EPOCH, RunId(Uuid::nil()), None, None)).expect("the store answers");
         }
         InTurns { handles, turn: AtomicUsize::new(0) }
     }
@@ -98,8 +98,8 @@ impl Runs for InTurns {
     async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
         self.next().cancel(now, id, by).await
     }
-    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
-        self.next().resume(now, id, by).await
+    async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
+        self.next().resume(now, id, epoch, by).await
     }
 }
 

@@ -147,8 +147,8 @@ impl Runs for Door {
         self.pass("cancel", self.store.cancel(now, id, by)).await
     }
 
-    async fn resume(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<RunWritten> {
-        self.pass("resume", self.store.resume(now, id, by)).await
+    async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
+        self.pass("resume", self.store.resume(now, id, epoch, by)).await
     }
 }
 

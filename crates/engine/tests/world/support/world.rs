@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Body, Entry, ScheduleRecord, SkipEntry};
+use punctual_core::plan::Limits;
 use punctual_core::run::{Outcome, Run, RunEvent, RunState, WaitFor};
 use punctual_core::schedule::{Pause, PauseKind, Schedule};
 use punctual_core::time::Zones;
 use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_engine::edit::{EditError, Editor};
 use punctual_engine::ids::Ids;
+use punctual_engine::roster::Agents;
 use punctual_engine::settings::Settings;
 use punctual_store::memory::{MemoryStore, State};
 use punctual_store::{Cancellation, Nodes, Result, Runs, Store, StoreError};
@@ -69,6 +71,12 @@ impl World {
             nodes: BTreeMap::new(),
             ways: BTreeMap::new(),
         }
+    }
+
+    /// The runs that may be at work.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        let agents = Agents { limits: Arc::new(limits), ..self.settings.roster.now() };
+        self.settings.roster.exchange(agents);
     }
 
     // What the work does.
@@ -281,7 +289,7 @@ impl World {
 
     /// What a run waits for has come.
     pub(crate) fn let_go_on(&mut self, run: RunId) {
-        now_or_never(self.store.resume(self.now, run, None)).unwrap();
+        now_or_never(self.store.resume(self.now, run, None, None)).unwrap();
     }
 
     // What there is to see.

@@ -117,6 +117,7 @@ CREATE TABLE runs (
 CREATE UNIQUE INDEX runs_by_slot ON runs (schedule_id, slot_key) WHERE schedule_id IS NOT NULL;
 CREATE INDEX runs_by_time ON runs (scheduled_at, id);
 CREATE INDEX runs_of_schedule ON runs (schedule_id, scheduled_at, id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX runs_waiting ON runs (wait_for, scheduled_at, id) WHERE state = 'waiting';
 CREATE INDEX runs_live ON runs (schedule_id) WHERE ended_at IS NULL;
 
 -- The last day that has begun, by zone.

@@ -1,0 +1,99 @@
+//! The roster: the agents of a node and how much they may do at once. It is exchanged as a whole when the configuration is
+//! read again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use punctual_core::Elapsed;
+use punctual_core::plan::Limits;
+
+/// The most that an agent's work may do: what a schedule that asks for approval asks it for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Risk {
+    /// Look at things.
+    Read,
+    /// Change things.
+    Write,
+    /// Run programs, and so do anything.
+    Exec,
+}
+
+impl Risk {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Risk::Read => "read",
+            Risk::Write => "write",
+            Risk::Exec => "exec",
+        }
+    }
+
+    /// Whether a schedule that asks for approval asks for it.
+    pub fn needs_approval(self) -> bool {
+        Risk::Read < self
+    }
+}
+
+/// What is known of an agent besides how its work is carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentInfo {
+    /// What carries its work out.
+    pub runner: &'static str,
+    /// What it may do.
+    pub risk: Risk,
+    /// How long a run may take, unless its schedule says otherwise.
+    pub timeout: Elapsed,
+    /// How many of its runs may be at work.
+    pub max_concurrent: Option<u32>,
+}
+
+/// The agents and limits that are in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Agents {
+    /// What they are called.
+    pub names: Arc<BTreeSet<String>>,
+    /// What is known of each.
+    pub infos: Arc<BTreeMap<String, AgentInfo>>,
+    /// How many runs may be at work, by what they share.
+    pub limits: Arc<Limits>,
+}
+
+impl Agents {
+    /// These agents, under these limits.
+    pub fn new(infos: BTreeMap<String, AgentInfo>, limits: Limits) -> Agents {
+        let names = infos.keys().cloned().collect();
+        Agents { names: Arc::new(names), infos: Arc::new(infos), limits: Arc::new(limits) }
+    }
+
+    /// Agents of which only the names matter: they may do anything, and there are no limits.
+    pub fn named(names: impl IntoIterator<Item = String>) -> Agents {
+        let info = AgentInfo {
+            runner: "process",
+            risk: Risk::Exec,
+            timeout: Elapsed::from_seconds(900),
+            max_concurrent: None,
+        };
+        Agents::new(names.into_iter().map(|name| (name, info.clone())).collect(), Limits::default())
+    }
+}
+
+/// Holds what is in force.
+#[derive(Debug, Default)]
+pub struct Roster(RwLock<Agents>);
+
+impl Roster {
+    /// A roster with these agents.
+    pub fn new(agents: Agents) -> Roster {
+        Roster(RwLock::new(agents))
+    }
+
+    /// What is in force now.
+    pub fn now(&self) -> Agents {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts others in force. What is at work goes on.
+    pub fn exchange(&self, agents: Agents) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = agents;
+    }
+}

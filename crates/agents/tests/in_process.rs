@@ -5,6 +5,7 @@ use std::future::pending;
 use punctual_agents::in_process::InProcess;
 use punctual_core::run::{FailureCode, Report};
 use punctual_core::{Elapsed, RunId};
+use punctual_engine::output::Printer;
 use punctual_engine::runner::{Assignment, Ending, Finish, RunContext, Runner, StopLevel, stop_pair};
 
 fn assignment(timeout: Elapsed) -> Assignment {
@@ -28,7 +29,7 @@ fn assignment(timeout: Elapsed) -> Assignment {
         inputs_policy: None,
         manual: true,
     };
-    Assignment { context, timeout }
+    Assignment { context, timeout, printer: Printer::nowhere() }
 }
 
 fn succeeded(summary: &str) -> Finish {

@@ -21,6 +21,9 @@ const FIRST_PRUNE: SignedDuration = SignedDuration::from_hours(1);
 /// How long a request that comes again is known.
 const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
+/// How long what runs have printed is kept.
+const OUTPUT_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
+
 /// Lets old things go.
 pub(crate) struct Housekeeping {
     store: Arc<dyn Store>,
@@ -46,6 +49,8 @@ impl Housekeeping {
             }
             let before = now.checked_sub(ANSWERS_KEPT).unwrap_or(Timestamp::MIN);
             self.store.forget_answers(before).await?;
+            let before = now.checked_sub(OUTPUT_KEPT).unwrap_or(Timestamp::MIN);
+            self.store.forget_output(before).await?;
         }
         if prune_at <= now {
             self.prune_at = Some(later(now, PRUNE_EVERY));

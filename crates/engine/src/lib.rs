@@ -15,6 +15,7 @@ pub mod ids;
 pub mod keeper;
 pub mod meters;
 pub mod node;
+pub mod output;
 pub mod planner;
 mod recovery;
 mod replan;

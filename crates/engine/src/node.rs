@@ -25,6 +25,7 @@ use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
 use crate::meters::Meters;
+use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
 use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runner, StopLevel};
 use crate::settings::Settings;
@@ -139,6 +140,8 @@ struct Incarnation {
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
+    /// Takes what the work prints.
+    press: Option<Press>,
     /// Where the clock was when it was set forwards, until that is noted.
     stepped_from: Option<Timestamp>,
 }
@@ -190,6 +193,7 @@ impl Incarnation {
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
+            press: None,
             stepped_from: None,
         }
     }
@@ -203,6 +207,10 @@ impl Incarnation {
         let planning = spawn(&self.parts, keep_planning(self.parts.clone(), self.node, end_planning.clone()));
         let watching =
             spawn(&self.parts, fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()));
+        let end_printing = CancellationToken::new();
+        let (press, printing) = Press::new(Arc::clone(&self.parts.store), Arc::clone(&clock), end_printing.clone());
+        self.press = Some(press);
+        let printing = spawn(&self.parts, printing);
         let ended = self.work_loop(stop).await;
         if ended.is_ok() {
             self.drain().await;
@@ -211,7 +219,8 @@ impl Incarnation {
         self.wait_for_ends(later(clock.now(), KILL_WAIT)).await;
         end_planning.cancel();
         end_watching.cancel();
-        if planning.await.is_err() || watching.await.is_err() {
+        end_printing.cancel();
+        if planning.await.is_err() || watching.await.is_err() || printing.await.is_err() {
             error!("a loop of the node has failed");
         }
         if ended.is_ok() {
@@ -308,7 +317,9 @@ impl Incarnation {
             return;
         };
         self.parts.meters.began(run, now);
-        let assignment = assignment(&started, now);
+        let press = self.press.as_ref();
+        let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
+        let assignment = assignment(&started, printer, now);
         let runner = self.parts.runners.get(run.terms.work.agent()).cloned();
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
         self.parts.spawn.spawn(Box::pin(async move {
@@ -507,7 +518,7 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
     }
 }
 
-fn assignment(started: &StartedRun, now: Timestamp) -> Assignment {
+fn assignment(started: &StartedRun, printer: Printer, now: Timestamp) -> Assignment {
     let run = &started.run;
     let Work::Agent { agent, prompt, inputs, inputs_policy } = &run.terms.work;
     let read_until = started.schedule.as_ref().and_then(|schedule| schedule.read_until);
@@ -530,7 +541,7 @@ fn assignment(started: &StartedRun, now: Timestamp) -> Assignment {
         inputs_policy: inputs_policy.as_ref().map(|policy| InputsGiven::new(policy, run.scheduled_at, read_until)),
         manual: run.key.is_manual(),
     };
-    Assignment { context, timeout: run.terms.timeout }
+    Assignment { context, timeout: run.terms.timeout, printer }
 }
 
 fn no_runner() -> Finish {

@@ -12,6 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
+use crate::output::Printer;
+
 /// Carries out attempts of one agent.
 #[async_trait]
 pub trait Runner: Send + Sync {
@@ -28,6 +30,8 @@ pub struct Assignment {
     pub context: RunContext,
     /// How long the work may run.
     pub timeout: Elapsed,
+    /// Takes what the work prints.
+    pub printer: Printer,
 }
 
 /// The run context: standard input of a process, body of a call.

@@ -35,6 +35,17 @@ impl Follower {
     }
 }
 
+impl Follower {
+    /// Waits for an instant; whether there can be more.
+    pub(crate) async fn waits_until(&self, clock: &dyn Clock, at: jiff::Timestamp) -> bool {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => false,
+            () = clock.sleep_until(at) => true,
+        }
+    }
+}
+
 impl Pulse {
     /// A pulse that beats until `stop`. Then every stream ends.
     pub fn new(stop: CancellationToken) -> Pulse {

@@ -10,8 +10,8 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::api::{
-    approvals, docs, executions, health, journal, metrics, nodes, openapi, past, projects, schedules, stream, tokens,
-    why,
+    approvals, docs, executions, health, journal, metrics, nodes, openapi, output, past, projects, schedules, stream,
+    tokens, why,
 };
 use crate::app::App;
 use crate::auth::{Right, guard};
@@ -74,6 +74,8 @@ pub(crate) fn router(app: App) -> Router {
         .with(Right::View, routes!(approvals::list))
         .with(Right::Administer, routes!(approvals::approve))
         .with(Right::Administer, routes!(approvals::deny))
+        .with(Right::View, routes!(output::list))
+        .with(Right::View, routes!(output::follow))
         .with(Right::View, routes!(why::of_run))
         .with(Right::View, routes!(why::of_slot))
         .with(Right::View, routes!(past::list))

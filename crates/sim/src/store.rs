@@ -12,9 +12,9 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal,
-    Result, RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, StoreError, TokenRecord, Tokens,
-    Totals, Written, ZoneDay,
+    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
+    PlannerLease, PrintedPiece, Renewal, Result, RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign,
+    StoreError, TokenRecord, Tokens, Totals, Written, ZoneDay,
 };
 
 use crate::faults::CallKind::{Read, Upkeep, Write};
@@ -338,5 +338,20 @@ impl Tokens for FaultyStore {
 impl Answers for FaultyStore {
     async fn forget_answers(&self, before: Timestamp) -> Result<usize> {
         self.call("forget_answers", Write, self.sim.store.forget_answers(before)).await
+    }
+}
+
+#[async_trait]
+impl Output for FaultyStore {
+    async fn print(&self, pieces: Vec<Piece>, keep: u64) -> Result<()> {
+        self.call("print", Write, self.sim.store.print(pieces, keep)).await
+    }
+
+    async fn printed(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<PrintedPiece>> {
+        self.call("printed", Read, self.sim.store.printed(run, after, limit)).await
+    }
+
+    async fn forget_output(&self, before: Timestamp) -> Result<usize> {
+        self.call("forget_output", Write, self.sim.store.forget_output(before)).await
     }
 }

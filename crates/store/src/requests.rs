@@ -494,3 +494,41 @@ pub struct Head {
     /// Its checksum.
     pub checksum: u64,
 }
+
+/// Where a piece of output was printed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A piece of what an attempt printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The run.
+    pub run: RunId,
+    /// The epoch of the attempt.
+    pub epoch: u64,
+    /// Which try it was.
+    pub attempt: u32,
+    /// Where to.
+    pub stream: Stream,
+    /// When.
+    pub at: Timestamp,
+    /// How many bytes the attempt had printed in all behind it.
+    pub ends_at: u64,
+    /// What it says.
+    pub text: String,
+}
+
+/// A piece, with the number that the store gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrintedPiece {
+    /// Its number: later pieces of a run have higher ones.
+    pub seq: u64,
+    /// The piece.
+    pub piece: Piece,
+}

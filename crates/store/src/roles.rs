@@ -17,8 +17,8 @@ use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use crate::error::Result;
 use crate::requests::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Head, Hint, HistoryFilter, HistoryItem, LiveCounts, NodeLease,
-    NodeRecord, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, Settlement, SharedTime,
-    Sign, TokenRecord, Totals, Written, ZoneDay,
+    NodeRecord, Piece, PlanSubject, PlanTask, PlanWrite, PlannerLease, PrintedPiece, Renewal, RunFilter, RunWritten,
+    Settlement, SharedTime, Sign, TokenRecord, Totals, Written, ZoneDay,
 };
 
 /// Reading schedules.
@@ -226,6 +226,20 @@ pub trait Answers: Send + Sync {
     async fn forget_answers(&self, before: Timestamp) -> Result<usize>;
 }
 
+/// What runs print, as it comes. It is kept for a while, and the journal knows nothing of it.
+#[async_trait]
+pub trait Output: Send + Sync {
+    /// Adds pieces, those of a run in their order. Of each attempt, the end stays: what ends in its last `keep` bytes. A piece that
+    /// is there already is left alone.
+    async fn print(&self, pieces: Vec<Piece>, keep: u64) -> Result<()>;
+
+    /// What a run has printed behind a piece, by number, so many at most.
+    async fn printed(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<PrintedPiece>>;
+
+    /// Forgets what was printed before an instant. How many pieces.
+    async fn forget_output(&self, before: Timestamp) -> Result<usize>;
+}
+
 /// All roles at once: what a node is built with, and what a loop never asks for.
-pub trait Store: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens + Answers {}
-impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens + Answers> Store for T {}
+pub trait Store: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens + Answers + Output {}
+impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens + Answers + Output> Store for T {}

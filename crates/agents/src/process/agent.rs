@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::environment::{is_loader_name, is_own_name};
 use super::limits::Limits;
+use super::secrets::SecretSource;
 
 /// How long work that is asked to stop has, unless the operator says otherwise.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(10);
@@ -38,6 +39,8 @@ pub struct ProcessAgent {
     pub env: BTreeMap<String, String>,
     /// Names of variables that the work gets from the server's environment, beside the few that it always gets.
     pub env_pass: Vec<String>,
+    /// Variables whose values are kept elsewhere and hidden in whatever the work prints.
+    pub secrets: BTreeMap<String, SecretSource>,
     /// How long the work has between being asked to stop and being killed.
     pub grace: Duration,
     /// What the work may use.
@@ -86,6 +89,7 @@ impl ProcessAgent {
             folder: None,
             env: BTreeMap::new(),
             env_pass: Vec::new(),
+            secrets: BTreeMap::new(),
             grace: GRACE_DEFAULT,
             limits: Limits::default(),
             output_max: OUTPUT_DEFAULT,
@@ -109,6 +113,7 @@ impl ProcessAgent {
                 return Err(AgentError::Nul("the value of a variable"));
             }
         }
+        self.secrets.keys().try_for_each(|name| check_name(name))?;
         for name in &self.env_pass {
             check_name(name)?;
             if is_loader_name(name.as_bytes()) {

@@ -39,12 +39,14 @@ pub(super) fn is_loader_name(name: &[u8]) -> bool {
 /// The whole environment of one attempt, given the server's own.
 pub(super) fn environment(
     agent: &ProcessAgent,
+    secrets: &[(String, String)],
     context: &RunContext,
     server: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let mut environment: BTreeMap<OsString, OsString> =
         server.into_iter().filter(|(name, _)| is_passed(agent, name)).collect();
     environment.extend(agent.env.iter().map(|(name, value)| (name.into(), value.into())));
+    environment.extend(secrets.iter().map(|(name, value)| (name.into(), value.into())));
     environment.retain(|name, _| !is_own_name(name.as_encoded_bytes()));
     environment.insert(RUN_ID.into(), context.run_id.to_string().into());
     environment.insert(RUN_ATTEMPT.into(), context.attempt.to_string().into());
@@ -93,7 +95,7 @@ mod tests {
     #[track_caller]
     fn check(agent: &ProcessAgent, server: &[&str], expected: &[&str]) {
         let server = server.iter().map(|name| (OsString::from(name), OsString::from("value")));
-        let environment = environment(agent, &context(), server);
+        let environment = environment(agent, &[], &context(), server);
         let own = [RUN_ID, RUN_ATTEMPT, RUN_SCHEDULED_AT];
         let (own, others): (Vec<_>, Vec<_>) =
             environment.into_iter().partition(|(name, _)| own.iter().any(|own| own == name));

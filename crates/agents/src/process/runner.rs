@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual_core::run::Report;
+use punctual_engine::output::Stream;
 use punctual_engine::runner::{Assignment, Ending, Finish, RunContext, Runner, Stop, StopLevel};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -20,6 +21,7 @@ use super::environment::environment;
 use super::leftovers;
 use super::protocol::{KILL, Refusal, START_MAX, Start, TERM, TOLD_MAX, Told, Work};
 use super::reported::REPORT_LINE_MAX;
+use super::secrets;
 use super::supervisor::{ARG0, SUBCOMMAND, THIS_PROGRAM, WATCH};
 use super::tail::Tail;
 use super::verdict::{Cause, End, Printed, verdict};
@@ -83,14 +85,14 @@ impl ProcessRunner {
     }
 
     /// What the supervisor is told, as one line.
-    fn start_line(&self, context: &RunContext) -> Result<Vec<u8>, Refusal> {
+    fn start_line(&self, context: &RunContext, secrets: &[(String, String)]) -> Result<Vec<u8>, Refusal> {
         let unwritable = |error: serde_json::Error| Refusal::new("write down the run context", error);
         let start = Start {
             grace_ms: self.agent.grace.as_millis().try_into().unwrap_or(u64::MAX),
             work: Work {
                 command: self.agent.command.clone(),
                 folder: self.agent.folder.clone().map(Into::into),
-                env: environment(&self.agent, context, std::env::vars_os()),
+                env: environment(&self.agent, secrets, context, std::env::vars_os()),
                 limits: self.agent.limits.clone(),
                 context: serde_json::to_string(context).map_err(unwritable)?,
             },
@@ -105,11 +107,12 @@ impl ProcessRunner {
 
     /// Carries out the attempt, and says how it came to its end.
     async fn attend(&self, assignment: &Assignment, mut stop: Stop, printed: &mut Printed) -> (End, Option<Cause>) {
-        let started = self.start_line(&assignment.context).and_then(|line| {
+        let started = secrets::read(&self.agent).and_then(|(values, secrets)| {
+            let line = self.start_line(&assignment.context, &values)?;
             let spawned = self.spawn(&assignment.context);
-            spawned.map(|spawned| (line, spawned)).map_err(|error| Refusal::new("start the supervisor", error))
+            spawned.map(|spawned| (line, secrets, spawned)).map_err(|error| Refusal::new("start the supervisor", error))
         });
-        let (line, (mut child, mut control)) = match started {
+        let (line, secrets, (mut child, mut control)) = match started {
             Ok(started) => started,
             Err(refusal) => return (End::NotStarted(refusal), None),
         };
@@ -119,7 +122,13 @@ impl ProcessRunner {
         let told = {
             let time = Duration::from_millis(assignment.timeout.milliseconds().unsigned_abs());
             let mut talking = pin!(talk(&mut control, &line, self.agent.grace, time, &mut stop, &mut cause));
-            let mut reading = pin!(async { tokio::join!(printed.stdout.fill(stdout), printed.stderr.fill(stderr)) });
+            let printer = &assignment.printer;
+            let mut reading = pin!(async {
+                tokio::join!(
+                    printed.stdout.fill(stdout, &secrets, |bytes| printer.print(Stream::Stdout, bytes)),
+                    printed.stderr.fill(stderr, &secrets, |bytes| printer.print(Stream::Stderr, bytes)),
+                )
+            });
             tokio::select! {
                 told = &mut talking => {
                     dismiss(&mut child, told.is_some(), &assignment.context).await;

@@ -4,6 +4,7 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::redact::{Redactor, Secrets};
 use super::text::without_nul;
 
 /// What is read at once.
@@ -24,12 +25,20 @@ impl Tail {
     }
 
     /// Reads to the end of the stream. What has been read is kept when this is given up in between.
-    pub(super) async fn fill(&mut self, mut stream: impl AsyncRead + Unpin) {
+    ///
+    /// Secrets are taken out first: nothing behind this has seen them. `print` is told what is left.
+    pub(super) async fn fill(&mut self, mut stream: impl AsyncRead + Unpin, secrets: &Secrets, print: impl Fn(&[u8])) {
+        let mut redactor = Redactor::new(secrets);
         let mut chunk = vec![0; CHUNK];
         // A pipe has no errors that reading on would cure.
         while let Ok(count @ 1..) = stream.read(&mut chunk).await {
-            self.push(&chunk[..count]);
+            let clean = redactor.push(&chunk[..count]);
+            self.push(&clean);
+            print(&clean);
         }
+        let rest = redactor.end();
+        self.push(&rest);
+        print(&rest);
     }
 
     /// Adds what came next.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use punctual_agents::process::{ProcessAgent, ProcessRunner, Supervisor};
 use punctual_core::run::FailureCode;
 use punctual_core::{Elapsed, RunId};
+use punctual_engine::output::Printer;
 use punctual_engine::runner::{Assignment, Ending, Finish, RunContext, Runner, Stop, StopLevel, stop_pair};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
@@ -151,5 +152,5 @@ fn assignment(run_id: RunId) -> Assignment {
         inputs_policy: None,
         manual: false,
     };
-    Assignment { context, timeout: Elapsed::from_seconds(60) }
+    Assignment { context, timeout: Elapsed::from_seconds(60), printer: Printer::nowhere() }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use punctual_agents::process::{ProcessAgent, ProcessRunner, Supervisor, supervise_if_asked};
 use punctual_core::{Elapsed, RunId};
+use punctual_engine::output::Printer;
 use punctual_engine::runner::{Assignment, RunContext, Runner, stop_pair};
 
 fn main() -> ExitCode {
@@ -48,5 +49,5 @@ fn assignment() -> Assignment {
         inputs_policy: None,
         manual: false,
     };
-    Assignment { context, timeout: Elapsed::from_seconds(600) }
+    Assignment { context, timeout: Elapsed::from_seconds(600), printer: Printer::nowhere() }
 }

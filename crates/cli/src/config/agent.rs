@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use punctual_agents::process::SecretSource;
 use punctual_core::Elapsed;
 use punctual_engine::roster::Risk;
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{AGENT, AGENT_LIMITS};
+use super::keys::{AGENT, AGENT_LIMITS, SECRET};
 use super::section::{Section, snake_case};
 use super::size::Size;
 use super::value::{Value, short};
@@ -54,6 +55,8 @@ pub(crate) struct ProcessConfig {
     pub(crate) env: BTreeMap<String, String>,
     /// Variables that it is handed on from Punctual's own environment.
     pub(crate) env_pass: Vec<String>,
+    /// Variables whose values are kept elsewhere, and where.
+    pub(crate) secrets: BTreeMap<String, SecretSource>,
     /// How long it has to end when asked.
     pub(crate) grace: Elapsed,
     /// What the operating system lets it have.
@@ -107,6 +110,7 @@ impl Agent {
             "folder": process.folder.to_string_lossy(),
             "env": process.env,
             "env_pass": process.env_pass,
+            "secrets": process.secrets.iter().map(|(name, source)| (name.clone(), shown(source))).collect::<Map<_, _>>(),
             "timeout": self.timeout,
             "grace": process.grace,
             "max_concurrent": self.max_concurrent,
@@ -126,6 +130,7 @@ impl ProcessConfig {
             folder: own_folder.map_or_else(|| folder.to_owned(), |own_folder| folder.join(own_folder)),
             env: section.get("env").and_then(read_env).unwrap_or_default(),
             env_pass: section.get("env_pass").and_then(read_env_pass).unwrap_or_default(),
+            secrets: section.get("secrets").and_then(|value| read_secrets(value, folder)).unwrap_or_default(),
             grace: section.get("grace").and_then(Value::duration).unwrap_or(Elapsed::from_seconds(10)),
             limits: section.get("limits").and_then(ProcessLimits::read).unwrap_or_default(),
         }
@@ -212,6 +217,37 @@ fn read_env_pass(value: &Value<'_>) -> Option<Vec<String>> {
         }
     }
     Some(names)
+}
+
+fn read_secrets(value: &Value<'_>, folder: &Path) -> Option<BTreeMap<String, SecretSource>> {
+    let mut secrets = BTreeMap::new();
+    for (name, value) in value.named()? {
+        if !is_variable(name, &value) {
+            continue;
+        }
+        if value.is_text() {
+            value.refuse(
+                "a secret does not stand in the file",
+                "say where it is: { env = \"NAME\" } or { file = \"PATH\" }",
+            );
+            continue;
+        }
+        let Some(section) = value.section(&SECRET) else { continue };
+        let env = section.get("env").and_then(Value::text).map(|name| SecretSource::Env(name.to_owned()));
+        let file = section.get("file").and_then(Value::text).map(|path| SecretSource::File(folder.join(path)));
+        match (env, file) {
+            (Some(source), None) | (None, Some(source)) => drop(secrets.insert(name.to_owned(), source)),
+            _ => value.refuse("a secret is in one place", "use { env = \"NAME\" } or { file = \"PATH\" }"),
+        }
+    }
+    Some(secrets)
+}
+
+fn shown(source: &SecretSource) -> Json {
+    match source {
+        SecretSource::Env(name) => json!({"env": name}),
+        SecretSource::File(path) => json!({"file": path.to_string_lossy()}),
+    }
 }
 
 /// Whether an agent may be given a variable of this name; reports if not.

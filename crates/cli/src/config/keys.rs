@@ -91,8 +91,14 @@ pub(super) const AGENT: Keys = Keys {
             "program and arguments, read by no shell; looked up in `folder` if it holds a `/`",
         ),
         key("folder", "text", "this file's folder", "where it runs, relative to this file's folder"),
-        key("env", "table of texts", "`{}`", "variables it is given; secrets belong in `env_pass`"),
+        key("env", "table of texts", "`{}`", "variables it is given; secrets belong in `secrets`"),
         key("env_pass", "list of names", "`[]`", "variables it is handed on from Punctual's own environment"),
+        key(
+            "secrets",
+            "table of tables",
+            "`{}`",
+            "variables kept elsewhere, as in `{ env = … }` or `{ file = … }`; hidden in its output",
+        ),
         key("timeout", "duration", "`\"10m\"`", "how long a run may take, unless its schedule says otherwise"),
         key("grace", "duration", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
         key("max_concurrent", "1 to 1000000", "none", "how many of its runs may be at work, whatever schedules say"),
@@ -109,6 +115,14 @@ pub(super) const AGENT_LIMITS: Keys = Keys {
         key("open_files", "1 or more", "none", "files that each of its processes may hold open"),
         key("processes", "1 or more", "none", "processes that its user may have in all"),
         key("file_size", "size", "none", "the largest file that it may write"),
+    ],
+};
+
+pub(super) const SECRET: Keys = Keys {
+    header: "[agents.NAME.secrets.VARIABLE]",
+    keys: &[
+        key("env", "name", "none", "the variable of Punctual's own environment that holds it"),
+        key("file", "path", "none", "the file that holds it, readable by nobody else; relative to this file's folder"),
     ],
 };
 

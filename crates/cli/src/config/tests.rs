@@ -13,7 +13,7 @@ use serde_json::json;
 use punctual_engine::roster::Risk;
 
 use super::agent::{ProcessConfig, RunnerConfig};
-use super::keys::{AGENT, AGENT_LIMITS, CALENDAR, ENGINE, Key, Keys, LIMITS, SCHEDULE, TOP};
+use super::keys::{AGENT, AGENT_LIMITS, CALENDAR, ENGINE, Key, Keys, LIMITS, SCHEDULE, SECRET, TOP};
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
 use super::{Config, ConfigError};
@@ -82,10 +82,11 @@ fn an_agent_is_read_with_its_folder_beside_the_file() {
     let agent = &config.agents["reporter"];
     assert_eq!((agent.timeout, agent.risk), (Elapsed::from_seconds(90), Risk::Write));
     assert_eq!(agent.max_concurrent.map(u32::from), Some(2));
-    let RunnerConfig::Process(ProcessConfig { command, folder, env, env_pass, grace, limits }) = &agent.runner;
+    let RunnerConfig::Process(ProcessConfig { command, folder, env, env_pass, secrets, grace, limits }) = &agent.runner;
     assert_eq!(command, &["./report.sh", "--all"]);
     assert_eq!(folder, Path::new("/etc/punctual/scripts"));
     assert_eq!((env["LEVEL"].as_str(), env_pass.as_slice()), ("2", &["HOME".to_owned(), "API_KEY".to_owned()][..]));
+    assert!(secrets.is_empty());
     assert_eq!(*grace, Elapsed::from_seconds(5));
     let expected = json!({"cpu": "1m", "memory": "1GiB", "open_files": 100, "processes": 10, "file_size": "5MB"});
     assert_eq!(limits.settings(), expected);
@@ -258,6 +259,7 @@ fn a_printed_configuration_reads_back_the_same() {
         command = ["sh", "-c", "echo \"\\ \u007f\t é\""]
         env = { A = "line\nline" }
         env_pass = ["HOME"]
+        secrets = { API_KEY = { env = "KEY" }, TOKEN = { file = "/run/token" } }
         limits = { memory = "1GiB" }
         [calendars.office]
         weekly = { mon = ["09:00-17:00"] }
@@ -307,7 +309,7 @@ fn what_is_printed_has_every_key() {
 #[test]
 fn the_documentation_lists_every_key() {
     let documentation = std::fs::read_to_string(format!("{ROOT}/docs/configuration.md")).unwrap_or_default();
-    for keys in [TOP, ENGINE, LIMITS, AGENT, AGENT_LIMITS, CALENDAR, SCHEDULE] {
+    for keys in [TOP, ENGINE, LIMITS, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
         let row =
             |Key { name, takes, default, meaning }: &Key| format!("| `{name}` | {takes} | {default} | {meaning} |\n");
         let rows: String = keys.keys.iter().map(row).collect();
@@ -374,7 +376,7 @@ fn value() -> impl Strategy<Value = &'static str> {
 
 /// Pieces of which files are made, right and wrong.
 fn piece() -> impl Strategy<Value = String> {
-    let keys: Vec<&str> = [TOP, ENGINE, LIMITS, AGENT, AGENT_LIMITS, CALENDAR, SCHEDULE]
+    let keys: Vec<&str> = [TOP, ENGINE, LIMITS, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
         .iter()
         .flat_map(|keys| keys.keys.iter().map(|key| key.name))
         .collect();

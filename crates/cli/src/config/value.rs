@@ -197,6 +197,11 @@ impl<'a> Value<'a> {
         self.raw.as_bool() != Some(false)
     }
 
+    /// Whether it is a text.
+    pub(super) fn is_text(&self) -> bool {
+        self.raw.is_str()
+    }
+
     /// Whether it is a list.
     pub(super) fn is_list(&self) -> bool {
         self.raw.is_array()

@@ -74,6 +74,7 @@ fn process_agent(config: &ProcessConfig) -> ProcessAgent {
         folder: Some(config.folder.clone()),
         env: config.env.clone(),
         env_pass: config.env_pass.clone(),
+        secrets: config.secrets.clone(),
         grace: Duration::try_from(config.grace.duration()).unwrap_or_default(),
         limits,
         ..ProcessAgent::new(config.command.clone())

@@ -8,5 +8,6 @@ mod client;
 mod crash;
 mod moving;
 mod nodes;
+mod output;
 mod support;
 mod up;

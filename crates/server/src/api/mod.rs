@@ -11,6 +11,7 @@ pub(crate) mod journal;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
 pub(crate) mod openapi;
+pub(crate) mod output;
 pub(crate) mod page;
 pub(crate) mod past;
 pub(crate) mod past_view;

@@ -22,6 +22,7 @@ pub mod journal;
 pub mod lanes;
 pub mod nodes;
 pub mod order;
+pub mod output;
 pub mod planner;
 pub mod planning;
 pub mod runs;
@@ -226,6 +227,11 @@ macro_rules! __conformance_suite {
                 a_request_that_comes_again_changes_nothing_and_is_told_what_it_was_about,
                 a_request_that_was_not_carried_out_may_come_again,
                 answers_are_forgotten_in_time,
+            }
+            output {
+                what_a_run_prints_is_read_in_its_order,
+                of_much_output_the_end_is_kept,
+                output_is_forgotten_in_time,
             }
             tokens {
                 a_token_is_there_until_it_is_taken_back,

@@ -7,6 +7,7 @@ mod answers;
 mod claims;
 mod journal;
 mod nodes;
+mod output;
 mod plan;
 mod tokens;
 
@@ -22,7 +23,7 @@ use punctual_core::{NodeId, RunId, ScheduleId, TokenId};
 
 use crate::change::{self, Draft, Wants, name_of};
 use crate::error::Result;
-use crate::requests::{Answered, NodeRecord};
+use crate::requests::{Answered, NodeRecord, PrintedPiece};
 
 /// The model store.
 #[derive(Default)]
@@ -54,6 +55,10 @@ pub struct State {
     pub turns: BTreeMap<Lane, Timestamp>,
     /// What was answered, by the keys of requests.
     pub answers: BTreeMap<String, Answered>,
+    /// What runs have printed.
+    pub output: Vec<PrintedPiece>,
+    /// How many pieces were ever printed.
+    pub printed: u64,
     /// When tokens were last used.
     pub tokens_used: BTreeMap<TokenId, Timestamp>,
 }

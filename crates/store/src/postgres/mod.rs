@@ -21,6 +21,7 @@ mod load;
 mod migrate;
 mod nodes;
 mod open;
+mod output;
 mod ownership;
 mod partitions;
 mod pen;

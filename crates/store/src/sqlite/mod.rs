@@ -23,6 +23,7 @@ mod lock;
 mod migrate;
 mod nodes;
 mod open;
+mod output;
 mod overlap;
 mod plan;
 #[cfg(test)]

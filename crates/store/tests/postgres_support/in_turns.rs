@@ -13,9 +13,9 @@ use punctual_store::conformance::block_on;
 use punctual_store::postgres::PostgresStore;
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal,
-    Result, RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign, TokenRecord, Tokens, Totals, Written,
-    ZoneDay,
+    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
+    PlannerLease, PrintedPiece, Renewal, Result, RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign,
+    TokenRecord, Tokens, Totals, Written, ZoneDay,
 };
 use uuid::Uuid;
 
@@ -202,5 +202,20 @@ impl Tokens for InTurns {
 impl Answers for InTurns {
     async fn forget_answers(&self, before: Timestamp) -> Result<usize> {
         self.next().forget_answers(before).await
+    }
+}
+
+#[async_trait]
+impl Output for InTurns {
+    async fn print(&self, pieces: Vec<Piece>, keep: u64) -> Result<()> {
+        self.next().print(pieces, keep).await
+    }
+
+    async fn printed(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<PrintedPiece>> {
+        self.next().printed(run, after, limit).await
+    }
+
+    async fn forget_output(&self, before: Timestamp) -> Result<usize> {
+        self.next().forget_output(before).await
     }
 }

@@ -13,9 +13,9 @@ use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::memory::MemoryStore;
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Plan, PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal,
-    Result, RunFilter, RunWritten, Runs, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
-    ZoneDay,
+    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
+    PlannerLease, PrintedPiece, Renewal, Result, RunFilter, RunWritten, Runs, Schedules, Settlement, Sign, StoreError,
+    TokenRecord, Tokens, Totals, Written, ZoneDay,
 };
 
 /// A store in memory behind a door.
@@ -263,5 +263,20 @@ impl Tokens for Door {
 impl Answers for Door {
     async fn forget_answers(&self, before: Timestamp) -> Result<usize> {
         self.pass("forget_answers", self.store.forget_answers(before)).await
+    }
+}
+
+#[async_trait]
+impl Output for Door {
+    async fn print(&self, pieces: Vec<Piece>, keep: u64) -> Result<()> {
+        self.pass("print", self.store.print(pieces, keep)).await
+    }
+
+    async fn printed(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<PrintedPiece>> {
+        self.pass("printed", self.store.printed(run, after, limit)).await
+    }
+
+    async fn forget_output(&self, before: Timestamp) -> Result<usize> {
+        self.pass("forget_output", self.store.forget_output(before)).await
     }
 }

@@ -135,6 +135,22 @@ CREATE TABLE answers (
 );
 CREATE INDEX answers_by_time ON answers (at);
 
+-- What runs have printed, the end of each attempt. Kept for a week, and not in the journal.
+CREATE TABLE output (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    run_id uuid NOT NULL,
+    epoch bigint NOT NULL,
+    attempt bigint NOT NULL,
+    stream text NOT NULL,
+    at timestamptz NOT NULL,
+    -- How many bytes the attempt had printed behind it.
+    ends_at bigint NOT NULL,
+    text text NOT NULL
+);
+CREATE UNIQUE INDEX output_once ON output (run_id, epoch, ends_at);
+CREATE INDEX output_of_run ON output (run_id, seq);
+CREATE INDEX output_by_time ON output (at);
+
 -- Who may come over the API. When somebody last did is not in the journal.
 CREATE TABLE tokens (
     id uuid PRIMARY KEY,

@@ -240,6 +240,22 @@ CREATE TABLE answers (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX answers_by_time ON answers (at);
 
+-- What runs have printed, the end of each attempt. Kept for a week, and not in the journal.
+CREATE TABLE output (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id BLOB NOT NULL CHECK (length(run_id) = 16),
+    epoch INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    stream TEXT NOT NULL CHECK (stream IN ('stdout', 'stderr')),
+    at INTEGER NOT NULL,
+    -- How many bytes the attempt had printed behind it.
+    ends_at INTEGER NOT NULL,
+    text TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX output_once ON output (run_id, epoch, ends_at);
+CREATE INDEX output_of_run ON output (run_id, seq);
+CREATE INDEX output_by_time ON output (at);
+
 -- Who may come over the API. When somebody last did is not in the journal.
 CREATE TABLE tokens (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),

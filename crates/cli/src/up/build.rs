@@ -28,7 +28,7 @@ pub(super) fn runners(config: &Config) -> anyhow::Result<BTreeMap<String, Arc<dy
 }
 
 /// The settings of the node.
-pub(super) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
+pub(crate) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
     let agents = config.agents.keys().cloned().collect();
     let engine = &config.engine;
     let caps = |named: &mut dyn Iterator<Item = (&String, NonZeroU32)>| {

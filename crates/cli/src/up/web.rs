@@ -45,7 +45,7 @@ impl WebArgs {
 }
 
 /// What operators lay down for everybody who comes over the API.
-pub(super) fn house_rules(config: &Config, zones: &Zones) -> anyhow::Result<Arc<HouseRules>> {
+pub(crate) fn house_rules(config: &Config, zones: &Zones) -> anyhow::Result<Arc<HouseRules>> {
     let agents: BTreeMap<String, AgentInfo> = config
         .agents
         .iter()

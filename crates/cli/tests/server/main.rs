@@ -3,9 +3,12 @@
 
 mod api;
 mod chaos;
+mod cli;
 mod client;
 mod crash;
+mod kept;
 mod moving;
 mod nodes;
+mod stand_in;
 mod support;
 mod up;

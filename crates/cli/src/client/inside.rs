@@ -1,0 +1,79 @@
+//! Looking without a server: its own routes, over the database that nobody serves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use punctual_core::Elapsed;
+use punctual_core::time::Zones;
+use punctual_engine::clock::StoreClock;
+use punctual_engine::edit::Editor;
+use punctual_engine::ids::RandomIds;
+use punctual_engine::meters::Meters;
+use punctual_engine::node::Nudges;
+use punctual_engine::settings::Settings;
+use punctual_server::auth::Doors;
+use punctual_server::{App, HouseRules, Pulse};
+use reqwest::Url;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Failure;
+use crate::config::Config;
+use crate::database::DatabaseArgs;
+use crate::up::{house_rules, settings};
+
+/// No node has this name: nothing is carried out under it.
+const NAME: &str = "inside";
+
+/// What a server would answer with, over a database opened to look at.
+pub(super) fn open(database: &DatabaseArgs) -> anyhow::Result<App> {
+    let store = database.read()?;
+    // Calendars and the default zone are the configuration's; a broken one does not keep the past from being read.
+    let (rules, settings) = match Config::load(None) {
+        Ok((config, zones)) => (house_rules(&config, &zones)?, settings(&config, zones, NAME)),
+        Err(error) => {
+            eprintln!("note: this goes on without the configuration: {error:#}");
+            (default_rules()?, Settings::new(NAME, [].into(), Zones::bundled()))
+        }
+    };
+    let settings = Arc::new(settings);
+    let ids = Arc::new(RandomIds);
+    Ok(App {
+        editor: Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings)),
+        clock: Arc::new(StoreClock::new(Arc::clone(&store))),
+        store,
+        ids,
+        settings,
+        rules,
+        nudges: Arc::new(Nudges::default()),
+        meters: Arc::new(Meters::default()),
+        doors: Arc::new(Doors::new(vec![])),
+        pulse: Pulse::new(CancellationToken::new()),
+    })
+}
+
+/// What a server without a configuration would go by.
+fn default_rules() -> anyhow::Result<Arc<HouseRules>> {
+    Ok(Arc::new(HouseRules {
+        agents: BTreeMap::new(),
+        default_zone: Zones::bundled().get("UTC")?,
+        min_interval: Elapsed::from_seconds(1),
+        runs_per_day_warning: usize::MAX,
+    }))
+}
+
+/// Asks the routes.
+pub(super) async fn get(app: &App, path: &str, query: &[(&'static str, String)]) -> Result<Value, Failure> {
+    let url = Url::parse_with_params(&format!("http://localhost{path}"), query)
+        .map_err(|error| Failure::input(error.to_string()))?;
+    let asked = match url.query().filter(|query| !query.is_empty()) {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    };
+    let answer = punctual_server::look(app.clone(), &asked).await;
+    let answer = answer.map_err(|error| Failure::input(format!("reading the database: {error}")))?;
+    if !(200..300).contains(&answer.status) {
+        return Err(Failure::of_answer(answer.status, &answer.body, "the database", "none"));
+    }
+    serde_json::from_slice(&answer.body).map_err(|error| Failure::input(format!("reading the database: {error}")))
+}

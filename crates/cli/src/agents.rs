@@ -7,7 +7,9 @@ use crate::output::{print, print_json, table};
 use crate::times::span_of_ms;
 use crate::views::Agent;
 
-/// Show the agents that schedules may start. They are defined in the configuration, and nowhere else.
+/// Show the agents that schedules may start.
+///
+/// They are defined in the configuration, and nowhere else.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual agents --json")]
 pub(crate) struct AgentsArgs {

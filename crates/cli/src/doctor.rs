@@ -14,8 +14,10 @@ use crate::views::Node;
 /// Clocks that differ by more are worth a word. The server's comes to the second, and a request takes its time.
 const SKEW_MAX_MS: i64 = 3_000;
 
-/// Show whether a server answers, whether the token is good and the clocks agree, and which protections this machine and
-/// this user give to the runs of process agents.
+/// Show whether all is well: server, token, clocks, protections.
+///
+/// Does a server answer, is the token good, do the clocks agree? And which protections do this machine and this user give to the
+/// runs of process agents, and which are missing?
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual doctor --server https://punctual.example")]
 pub(crate) struct DoctorArgs {

@@ -9,9 +9,9 @@ use crate::output::{one_line, print, print_json, table};
 use crate::times::{Wall, ZoneArgs, span_of_ms};
 use crate::views::{Past, Schedule};
 
-/// Show what has happened, latest first: attempts with their result, and slots that were skipped with their reason.
+/// Show what has happened, latest first.
 ///
-/// Asks the running server, or reads the database if none runs.
+/// Attempts come with their result, and slots that were skipped with their reason. Asks the running server, or reads the database if none runs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,9 +30,9 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
 
-    /// Only this run
+    /// Only this run, by id or the beginning of its id
     #[arg(long, value_name = "RUN")]
-    run: Option<uuid::Uuid>,
+    run: Option<String>,
 
     /// Only what ended so
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["succeeded", "failed", "cancelled", "skipped"]))]
@@ -97,6 +97,10 @@ async fn query(args: &HistoryArgs, client: &Client, wall: &Wall) -> Result<Query
         Some(text) => Some(read::<Schedule>(&client::schedule(client, text).await?)?.schedule_id),
         None => None,
     };
+    let run = match &args.run {
+        Some(text) => Some(client::run(client, text).await?),
+        None => None,
+    };
     let status = args.status.as_deref().map(|status| match status {
         "succeeded" => "SUCCESS",
         "failed" => "FAIL",
@@ -107,7 +111,7 @@ async fn query(args: &HistoryArgs, client: &Client, wall: &Wall) -> Result<Query
         .with("scheduleId", schedule)
         .with("agentId", args.agent.as_ref())
         .with("projectId", args.project.as_ref())
-        .with("executionId", args.run)
+        .with("executionId", run)
         .with("resultStatus", status)
         .with("from", args.since.as_deref().map(|text| bound(text, wall)))
         .with("to", args.until.as_deref().map(|text| bound(text, wall))))

@@ -19,7 +19,9 @@ const REST: SignedDuration = SignedDuration::from_millis(500);
 /// How often it is opened again before it is given up.
 const TRIES: usize = 20;
 
-/// Show what a run has printed: what went to standard output there goes to standard output here, and errors to errors.
+/// Show what a run has printed.
+///
+/// What went to standard output there goes to standard output here, and errors to errors.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -8,9 +8,9 @@ use crate::output::{print, print_json, table};
 use crate::times::span;
 use crate::views::Node;
 
-/// Show the nodes that serve the database: name, release, lease, load, clock, zone data and agents.
+/// Show the nodes that serve the database.
 ///
-/// A node whose lease has ended is taken for dead two seconds later, and its runs are taken over by the others.
+/// Each with its name, release, lease, load, clock, zone data and agents. A node whose lease has ended is taken for dead two seconds later, and its runs are taken over by the others.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual nodes --database postgres://punctual@db.example/punctual")]
 pub(crate) struct NodesArgs {

@@ -9,7 +9,9 @@ use crate::output::{clean, facts, print, print_json, table};
 use crate::times::{Wall, ZoneArgs};
 use crate::views::Token;
 
-/// Make, list and revoke tokens. All of it needs the token of an admin.
+/// Make, list and revoke tokens.
+///
+/// All of it needs the token of an admin.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]

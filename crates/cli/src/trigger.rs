@@ -15,7 +15,9 @@ use crate::views::{Agent, Execution, Past, Schedule};
 /// The rest between two looks at a run that is waited for.
 const REST: SignedDuration = SignedDuration::from_millis(300);
 
-/// Run a schedule or an agent now. A schedule's own times do not move, and a pause does not matter.
+/// Run a schedule or an agent now.
+///
+/// A schedule's own times do not move, and a pause does not matter.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -9,9 +9,9 @@ use crate::output::{clean, print, print_json};
 use crate::times::ZoneArgs;
 use crate::views::{Schedule, Why};
 
-/// Say why a run ran, waits, was late, was skipped or failed; or why a schedule ran, or did not run, at a time.
+/// Say why something ran, waits, was late, was skipped or did not run.
 ///
-/// With --at the exit code is 1 if no run answers that time.
+/// That something is a run, or a schedule at a time. With --at the exit code is 1 if no run answers that time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

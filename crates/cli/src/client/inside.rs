@@ -77,3 +77,31 @@ pub(super) async fn get(app: &App, path: &str, query: &[(&'static str, String)])
     }
     serde_json::from_slice(&answer.body).map_err(|error| Failure::input(format!("reading the database: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use punctual_store::sqlite::SqliteStore;
+
+    use super::super::failure::Kind;
+    use super::*;
+    use crate::database::{Database, wait};
+
+    #[test]
+    fn whoever_has_the_database_may_look_at_it_and_at_no_token() {
+        let folder = std::env::temp_dir().join(format!("punctual-inside-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.db");
+        drop(SqliteStore::open(&path).unwrap());
+        let app = open(&DatabaseArgs { database: Database::Sqlite(path) }).unwrap();
+        wait(async {
+            let found = get(&app, "/api/schedules", &[("name", "früh & spät".to_owned())]).await;
+            assert_eq!(found.unwrap(), serde_json::json!([]));
+            assert_eq!(get(&app, "/api/tokens", &[]).await.unwrap_err().kind, Kind::NotAllowed);
+            assert_eq!(get(&app, "/api/nowhere", &[]).await.unwrap_err().kind, Kind::NotFound);
+            let wrong = get(&app, "/api/executions/past", &[("size", "0".to_owned())]).await.unwrap_err();
+            assert_eq!(wrong.kind, Kind::Input, "{wrong}");
+        })
+        .unwrap();
+        std::fs::remove_dir_all(&folder).ok();
+    }
+}

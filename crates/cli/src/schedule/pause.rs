@@ -9,7 +9,9 @@ use crate::output::{clean, print, print_json};
 use crate::times::ZoneArgs;
 use crate::views::Schedule;
 
-/// Pause a schedule: nothing of it runs until it is resumed, and what it would have run is recorded as skipped.
+/// Pause a schedule until it is resumed.
+///
+/// What it would have run meanwhile is recorded as skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule pause morning-report --reason \"the target is down\"")]
 pub(super) struct PauseArgs {

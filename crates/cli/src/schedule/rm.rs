@@ -8,7 +8,9 @@ use crate::output::{clean, confirm, is_asked, print, print_json};
 use crate::times::ZoneArgs;
 use crate::views::Schedule;
 
-/// Delete a schedule. Its planned runs go with it, what is at work goes on, its history stays.
+/// Delete a schedule.
+///
+/// Its planned runs go with it, what is at work goes on, its history stays.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule rm morning-report --yes")]
 pub(super) struct RmArgs {

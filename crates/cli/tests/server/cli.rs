@@ -392,6 +392,33 @@ fn a_run_that_waits_is_approved_or_denied_as_it_was_seen() {
 }
 
 #[test]
+fn at_a_terminal_a_person_is_asked() {
+    let (place, server) = up("cli-terminal");
+    add(&place, "dear");
+    let (screen, status) = place.at_terminal(&["schedule", "rm", "dear"], "n");
+    has(&screen, &["Delete dear", "[y/N]", "Nothing was deleted"]);
+    assert!(status.success(), "{screen}");
+    assert_eq!(place.json(&["schedule", "show", "dear", "--json"])["name"], "dear");
+    has(&place.at_terminal(&["schedule", "rm", "dear"], "y").0, &["dear is deleted"]);
+    // How far long work is, is shown to whoever waits for it, and then makes room for the result.
+    let (screen, status) = place.at_terminal(&["backup", "copy.db"], "");
+    has(&screen, &["copying", "a backup of punctual.db, checked"]);
+    assert!(status.success(), "{screen}");
+    has(&place.at_terminal(&["verify"], "").0, &["rebuilding everything", "the journal adds up"]);
+    assert!(!said(&place, &["verify"], 0).contains("rebuilding"), "nobody watches");
+    assert!(server.stop().success());
+
+    let stand_in = StandIn::new(says_approvals);
+    let ask = |verb: &str, answer: &str| {
+        place.at_terminal(&[verb, "nightly clean", "--reason", "so", "--server", &stand_in.url], answer).0
+    };
+    has(&ask("approve", "n"), &["Remove what is old", "\"days\": 30", "Approve it?", "Nothing was decided"]);
+    assert_eq!(stand_in.asked("POST").len(), 0);
+    has(&ask("deny", "y"), &["Remove what is old", "Deny it?", "is denied"]);
+    assert_eq!(stand_in.asked("POST").len(), 1);
+}
+
+#[test]
 fn a_change_that_somebody_else_made_meanwhile_is_a_conflict() {
     let (place, server) = up("cli-conflict");
     let id = add(&place, "shared")["scheduleId"].as_str().unwrap().to_owned();

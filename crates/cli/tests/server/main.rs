@@ -11,4 +11,5 @@ mod moving;
 mod nodes;
 mod stand_in;
 mod support;
+mod terminal;
 mod up;

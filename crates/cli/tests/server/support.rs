@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::kept;
+use crate::{kept, terminal};
 
 /// The most that anything here waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -78,6 +78,11 @@ impl Place {
     /// The same, with more in its environment.
     pub(crate) fn punctual_with(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
         self.command(args).envs(env.iter().copied()).output().unwrap()
+    }
+
+    /// Runs a command at a terminal, where somebody answers every question so. What is on the screen in the end.
+    pub(crate) fn at_terminal(&self, args: &[&str], answer: &str) -> (String, ExitStatus) {
+        terminal::run(self.command(args), answer)
     }
 
     /// Runs a command that must succeed and print JSON.

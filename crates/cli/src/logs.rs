@@ -50,16 +50,30 @@ pub(crate) async fn run(args: LogsArgs) -> anyhow::Result<()> {
     if args.follow {
         return follow(&client, run, &args).await;
     }
-    let path = format!("/api/executions/{run}/output");
-    let body = client.get(&path, &Query::default()).await?;
+    let body = all(&client, run).await?;
     if args.client.json {
         return print_json(&body);
     }
     if body["isCut"] == true {
-        eprintln!("note: the beginning is not kept any more");
+        eprintln!("note: only the end is kept");
     }
     let items: Vec<Output> = read(&body["items"])?;
     items.iter().try_for_each(|item| show(item, &args))
+}
+
+/// All that is kept of what a run has printed, put together from as many pages as there are.
+async fn all(client: &Client, run: Uuid) -> Result<Value, Failure> {
+    let path = format!("/api/executions/{run}/output");
+    let mut all = client.get(&path, &Query::default()).await?;
+    while let Some(last) = all["items"].as_array().and_then(|items| items.last()?["seq"].as_u64()) {
+        let mut more = client.get(&path, &Query::default().with("after", Some(last))).await?;
+        all["isOver"] = more["isOver"].take();
+        match (&mut all["items"], more["items"].take()) {
+            (Value::Array(items), Value::Array(found)) if !found.is_empty() => items.extend(found),
+            _ => break,
+        }
+    }
+    Ok(all)
 }
 
 /// Shows what comes until the run is over. A stream that breaks is taken up where it broke.

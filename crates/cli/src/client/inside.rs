@@ -1,18 +1,15 @@
 //! Looking without a server: its own routes, over the database that nobody serves.
 
-use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use punctual_core::Elapsed;
-use punctual_core::time::Zones;
 use punctual_engine::clock::StoreClock;
 use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
 use punctual_engine::meters::Meters;
 use punctual_engine::node::Nudges;
-use punctual_engine::settings::Settings;
 use punctual_server::auth::Doors;
-use punctual_server::{App, HouseRules, Pulse};
+use punctual_server::{App, Pulse};
 use reqwest::Url;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +19,9 @@ use crate::config::Config;
 use crate::database::DatabaseArgs;
 use crate::up::{house_rules, settings};
 
+/// A configuration that says nothing has all the defaults.
+const NOTHING: &str = "/dev/null";
+
 /// No node has this name: nothing is carried out under it.
 const NAME: &str = "inside";
 
@@ -29,14 +29,12 @@ const NAME: &str = "inside";
 pub(super) fn open(database: &DatabaseArgs) -> anyhow::Result<App> {
     let store = database.read()?;
     // Calendars and the default zone are the configuration's; a broken one does not keep the past from being read.
-    let (rules, settings) = match Config::load(None) {
-        Ok((config, zones)) => (house_rules(&config, &zones)?, settings(&config, zones, NAME)),
-        Err(error) => {
-            eprintln!("note: this goes on without the configuration: {error:#}");
-            (default_rules()?, Settings::new(NAME, [].into(), Zones::bundled()))
-        }
-    };
-    let settings = Arc::new(settings);
+    let (config, zones) = Config::load(None).or_else(|error| {
+        eprintln!("note: this goes on without the configuration: {error:#}");
+        Config::load(Some(Path::new(NOTHING)))
+    })?;
+    let rules = house_rules(&config, &zones)?;
+    let settings = Arc::new(settings(&config, zones, NAME));
     let ids = Arc::new(RandomIds);
     Ok(App {
         editor: Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings)),
@@ -50,16 +48,6 @@ pub(super) fn open(database: &DatabaseArgs) -> anyhow::Result<App> {
         doors: Arc::new(Doors::new(vec![])),
         pulse: Pulse::new(CancellationToken::new()),
     })
-}
-
-/// What a server without a configuration would go by.
-fn default_rules() -> anyhow::Result<Arc<HouseRules>> {
-    Ok(Arc::new(HouseRules {
-        agents: BTreeMap::new(),
-        default_zone: Zones::bundled().get("UTC")?,
-        min_interval: Elapsed::from_seconds(1),
-        runs_per_day_warning: usize::MAX,
-    }))
 }
 
 /// Asks the routes.

@@ -319,8 +319,14 @@ fn says_output(asked: &crate::stand_in::Asked) -> Option<(&'static str, String)>
     let items = [item(1, "stdout", "one\n"), item(2, "stderr", "careful\n"), item(3, "stdout", "grün\n")];
     let event = |item: &Value| format!("event: output\nid: {}\ndata: {item}\n\n", item["seq"]);
     let base = format!("GET /api/executions/{RUN}/output");
+    if asked.line == format!("{base}?after=2") {
+        return Some(("application/json", json!({"items": items[2..], "isCut": false, "isOver": true}).to_string()));
+    }
+    if asked.line == format!("{base}?after=3") {
+        return Some(("application/json", json!({"items": [], "isCut": false, "isOver": true}).to_string()));
+    }
     if asked.line == base {
-        return Some(("application/json", json!({"items": items, "isCut": false, "isOver": true}).to_string()));
+        return Some(("application/json", json!({"items": items[..2], "isCut": false, "isOver": false}).to_string()));
     }
     if asked.line != format!("{base}/stream") {
         return None;
@@ -346,7 +352,8 @@ fn output_is_shown_as_it_was_printed_and_followed_over_a_break() {
     }
     assert_eq!(server.asked(&format!("GET /api/executions/{RUN}/output/stream")).len(), 2);
     let body = place.json(&["logs", RUN, "--json", "--server", &server.url]);
-    assert_eq!(body["items"][1]["stream"], "stderr");
+    assert_eq!((&body["items"][1]["stream"], &body["items"][2]["seq"]), (&json!("stderr"), &json!(3)));
+    assert_eq!(body["isOver"], true);
     let lines = said(&place, &["logs", RUN, "-f", "--json", "--server", &server.url], 0);
     assert_eq!(
         lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap()).sum::<u64>(),

@@ -114,9 +114,11 @@ impl Past {
 
     /// What was done, or why it was not.
     pub(crate) fn what(&self) -> String {
-        let error = match (&self.error_code, &self.error_message) {
+        // A code that only says again how it ended says nothing.
+        let code = self.error_code.as_deref().filter(|code| *code != self.result());
+        let error = match (code, &self.error_message) {
             (Some(code), Some(message)) => Some(format!("{code}: {message}")),
-            (one, other) => one.clone().or(other.clone()),
+            (code, message) => code.map(str::to_owned).or(message.clone()),
         };
         let what = error.or(self.response_summary.clone()).unwrap_or_default();
         match self.count {

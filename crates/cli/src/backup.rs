@@ -1,6 +1,5 @@
 //! `punctual backup` and `punctual restore`.
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -11,6 +10,7 @@ use serde_json::json;
 
 use crate::database::{Database, DatabaseArgs};
 use crate::output::print;
+use crate::progress::Progress;
 use crate::transfer::{ImportArgs, export_to, import};
 
 /// Copy the database to a file, while a server uses it or not.
@@ -64,12 +64,11 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<()> {
 }
 
 fn copy_file(args: &BackupArgs) -> anyhow::Result<()> {
-    let mut progress = Progress::new("copied");
+    let progress = Progress::bar("copying");
     args.database
         .read_file()?
         .backup(&args.to, |done, total| progress.show(done, total))
         .with_context(|| format!("copying {} to {}", args.database.database, args.to.display()))?;
-    progress.end();
     Ok(())
 }
 
@@ -85,10 +84,9 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
         }
     };
     let restore = Restore { from: args.from.clone(), to: to.clone(), now: now(), overwrites: args.force };
-    let mut progress = Progress::new("restored");
+    let progress = Progress::bar("restoring");
     sqlite::restore(&restore, |done, total| progress.show(done, total))
         .with_context(|| format!("restoring {} to {}", args.from.display(), to.display()))?;
-    progress.end();
     if args.json {
         return print(&format!("{:#}\n", json!({ "database": to, "bytes": size(to) })));
     }
@@ -97,31 +95,4 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
 
 fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
-}
-
-/// How far it is, on a terminal.
-pub(crate) struct Progress {
-    word: &'static str,
-    is_shown: bool,
-    percent: Option<u64>,
-}
-
-impl Progress {
-    pub(crate) fn new(word: &'static str) -> Progress {
-        Progress { word, is_shown: std::io::stderr().is_terminal(), percent: None }
-    }
-
-    pub(crate) fn show(&mut self, done: u64, total: u64) {
-        let percent = (done * 100).checked_div(total).unwrap_or(100);
-        if self.is_shown && self.percent.replace(percent) != Some(percent) {
-            eprint!("\r{percent:3} % {}", self.word);
-            std::io::stderr().flush().ok();
-        }
-    }
-
-    pub(crate) fn end(&self) {
-        if self.percent.is_some() && self.is_shown {
-            eprintln!();
-        }
-    }
 }

@@ -92,13 +92,18 @@ impl DatabaseArgs {
 
     /// The file that the token of whoever starts a server is kept in: beside a database that is a file, else in this folder.
     pub(crate) fn token_file(&self) -> PathBuf {
+        self.beside("token")
+    }
+
+    /// The file that a running server keeps its address in, in the same place.
+    pub(crate) fn server_file(&self) -> PathBuf {
+        self.beside("server")
+    }
+
+    fn beside(&self, extension: &str) -> PathBuf {
         match &self.database {
-            Database::Sqlite(path) => {
-                let mut name = path.clone().into_os_string();
-                name.push(".token");
-                name.into()
-            }
-            Database::Postgres(_) => PathBuf::from("punctual.token"),
+            Database::Sqlite(path) => path.with_added_extension(extension),
+            Database::Postgres(_) => Path::new("punctual").with_added_extension(extension),
         }
     }
 

@@ -1,27 +1,100 @@
-//! `punctual doctor`: what protects runs, and what is missing.
+//! `punctual doctor`: is everything well here? The server, the token, the clocks, and what protects runs.
 
 use clap::Args;
-use punctual_agents::process::{Strength, protections};
+use jiff::Timestamp;
+use punctual_agents::process::{Protection, Strength, protections};
+use punctual_engine::clock::now;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::{print, table};
+use crate::client::{Alive, Client, ClientArgs, Failure, Http, Query, read};
+use crate::output::{print, print_json, table};
+use crate::views::Node;
 
-/// Show which protections this machine and this user give to the runs of process agents, and which are missing.
+/// Clocks that differ by more are worth a word. The server's comes to the second, and a request takes its time.
+const SKEW_MAX_MS: i64 = 3_000;
+
+/// Show whether all is well: server, token, clocks, protections.
+///
+/// Does a server answer, is the token good, do the clocks agree? And which protections do this machine and this user give to the
+/// runs of process agents, and which are missing?
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  punctual doctor --server https://punctual.example")]
 pub(crate) struct DoctorArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    client: ClientArgs,
 }
 
-pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<()> {
-    let all = protections();
-    if args.json {
-        let view = |it: &punctual_agents::process::Protection| json!({ "name": it.name, "strength": word(it.strength), "meaning": it.meaning });
-        return print(&format!("{:#}\n", Value::from(all.iter().map(view).collect::<Vec<_>>())));
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    /// `yes`, `no` or `unknown`.
+    good: &'static str,
+    meaning: String,
+}
+
+impl Check {
+    fn new(name: &'static str, is_good: Option<bool>, meaning: impl Into<String>) -> Check {
+        let good = match is_good {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "unknown",
+        };
+        Check { name, good, meaning: meaning.into() }
     }
+}
+
+pub(crate) async fn run(args: DoctorArgs) -> anyhow::Result<()> {
+    let checks = checks(args.client.http()?).await;
+    let all = protections();
+    if args.client.json {
+        let view = |it: &Protection| json!({ "name": it.name, "strength": word(it.strength), "meaning": it.meaning });
+        let all: Vec<Value> = all.iter().map(view).collect();
+        return print_json(&json!({ "checks": checks, "protections": all }));
+    }
+    let looked = checks.iter().map(|it| vec![it.name.to_owned(), it.good.to_owned(), it.meaning.clone()]);
     let rows = all.iter().map(|it| vec![it.name.to_owned(), word(it.strength).to_owned(), it.meaning.to_owned()]);
-    print(&table(&["PROTECTION", "HERE", "MEANING"], rows))
+    let checked = table(&["CHECK", "GOOD", "MEANING"], looked);
+    print(&format!("{checked}\n{}", table(&["PROTECTION", "HERE", "MEANING"], rows)))
+}
+
+async fn checks(server: Http) -> Vec<Check> {
+    let Some(alive) = server.alive().await else {
+        let nobody = Failure::no_server(server.url()).to_string();
+        return vec![
+            Check::new("server", Some(false), nobody),
+            Check::new("token", None, server.token_found_in()),
+            Check::new("clock", None, "nobody tells the time"),
+        ];
+    };
+    let here = now();
+    let found = format!("{} answers, release {}", server.url(), alive.version);
+    let is_ours = alive.version == env!("CARGO_PKG_VERSION");
+    let found = if is_ours { found } else { format!("{found}, and this is {}", env!("CARGO_PKG_VERSION")) };
+    let found_in = server.token_found_in().to_owned();
+    let nodes =
+        Client::Server(server).get("/api/nodes", &Query::default()).await.and_then(|body| read::<Vec<Node>>(&body));
+    let token = match &nodes {
+        Ok(_) => Check::new("token", Some(true), found_in),
+        Err(failure) => Check::new("token", Some(false), failure.to_string()),
+    };
+    let mut checks = vec![Check::new("server", Some(true), found), token, clock(&alive, here)];
+    checks.extend(nodes.unwrap_or_default().iter().map(|node| {
+        let is_good = node.skew_ms.abs() < SKEW_MAX_MS;
+        Check::new("node clock", Some(is_good), format!("{} is {:+} ms from the others", node.name, node.skew_ms))
+    }));
+    checks
+}
+
+fn clock(alive: &Alive, here: Timestamp) -> Check {
+    let date =
+        alive.date.as_deref().and_then(|date| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
+    let Some(there) = date else { return Check::new("clock", None, "the server does not tell the time") };
+    let skew = there.duration_since(here);
+    let is_good = skew.as_millis().abs() < i128::from(SKEW_MAX_MS);
+    let meaning = format!("the server's clock is {:+} s from this one, to the second", skew.as_secs());
+    Check::new("clock", Some(is_good), meaning)
 }
 
 fn word(strength: Strength) -> &'static str {

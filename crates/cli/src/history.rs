@@ -1,129 +1,144 @@
 //! `punctual history`: what became of runs and slots.
 
-use anyhow::Context;
 use clap::Args;
-use punctual_core::run::RunEvent;
-use punctual_core::time::{Zone, Zones};
-use punctual_store::{HistoryFilter, HistoryItem, HistoryWhat};
-use serde_json::{Value, json};
+use clap::builder::PossibleValuesParser;
+use serde_json::Value;
 
-use crate::database::{DatabaseArgs, wait};
-use crate::names::Names;
-use crate::output::{print, table};
-use crate::plan::clock_time;
+use crate::client::{self, Client, ClientArgs, Failure, Names, PAGE, Query, read, read_all};
+use crate::output::{one_line, print, print_json, table};
+use crate::times::{Wall, ZoneArgs, span_of_ms};
+use crate::views::{Past, Schedule};
 
-/// Show what has happened, latest first: attempts with their result, and slots that were skipped with their reason.
+/// Show what has happened, latest first.
 ///
-/// Reads the database beside a running server, or without one.
+/// Attempts come with their result, and slots that were skipped with their reason. Asks the running server, or reads the database if none runs.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual history --schedule morning-report --status failed
+  punctual history --since 2d --agent reporter --limit 200")]
 pub(crate) struct HistoryArgs {
-    #[command(flatten)]
-    database: DatabaseArgs,
-
-    /// Only this schedule, by name or id
+    /// Only this schedule, by name, id or the beginning of its id
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<String>,
 
-    /// Only this run
-    #[arg(long, value_name = "ID")]
-    run: Option<uuid::Uuid>,
+    /// Only this agent
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
 
-    /// The zone whose clock is shown
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    zone: String,
+    /// Only this project
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+
+    /// Only this run, by id or the beginning of its id
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+
+    /// Only what ended so
+    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["succeeded", "failed", "cancelled", "skipped"]))]
+    status: Option<String>,
+
+    /// Only from here on: a day, an instant, or how long ago, like 2026-03-09, 2026-03-09T15:00:00Z or 2d
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+
+    /// Only up to here, a day included
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
 
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
 
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
 }
 
-pub(crate) fn run(args: HistoryArgs) -> anyhow::Result<()> {
-    let zone = Zones::bundled().get(&args.zone)?;
-    let store = args.database.read()?;
-    let (names, items) = wait(async {
-        let names = Names::read(&*store).await?;
-        let schedule = args.schedule.as_deref().map(|text| names.find(text)).transpose()?;
-        let run = args.run.map(punctual_core::RunId);
-        let filter = HistoryFilter { schedule, run, limit: args.limit.min(10_000), ..HistoryFilter::default() };
-        let items = store.history(&filter).await.context("reading the history")?;
-        anyhow::Ok((names, items))
-    })??;
-    if args.json {
-        let list: Vec<Value> = items.iter().map(|item| view(item, &names)).collect();
-        return print(&format!("{:#}\n", Value::from(list)));
+pub(crate) async fn run(args: HistoryArgs) -> anyhow::Result<()> {
+    let wall = args.zone.wall()?;
+    let client = args.client.look().await?;
+    let query = query(&args, &client, &wall).await?;
+    if args.client.json {
+        return print_json(&page(&client, &query, args.limit).await?);
     }
-    if items.is_empty() {
-        return print("Nothing has happened yet.\n");
+    let past: Vec<Past> = read_all(&client.history(&query, args.limit).await?)?;
+    if past.is_empty() {
+        return print("Nothing has happened, as far as these filters see.\n");
     }
-    let rows = items.iter().map(|item| row(item, &names, &zone));
-    print(&table(&["ENDED", "SCHEDULE", "SCHEDULED", "RESULT", "TRY", "TOOK", "WHAT"], rows))
+    let names = Names::read(&client).await?;
+    let rows = past.iter().map(|it| row(it, &names, &wall));
+    let mut text = table(&["ENDED", "SCHEDULE", "AGENT", "SCHEDULED", "RESULT", "TRY", "TOOK", "WHAT", "RUN"], rows);
+    if past.len() == args.limit {
+        text += &format!("\nThe latest {} are shown; --limit shows more.\n", past.len());
+    }
+    print(&text)
 }
 
-fn row(item: &HistoryItem, names: &Names, zone: &Zone) -> Vec<String> {
-    let ended = clock_time(item.at, zone);
-    match &item.what {
-        HistoryWhat::Attempt(attempt) => {
-            let took = attempt.started_at.map(|started_at| format!("{:#}", round(item.at.duration_since(started_at))));
-            let report = &attempt.report;
-            let what = report.error.as_ref().map(|error| error.message.clone()).or_else(|| report.summary.clone());
-            vec![
-                ended,
-                names.of(attempt.schedule),
-                clock_time(attempt.scheduled_at, zone),
-                attempt.event.name().to_owned(),
-                attempt.attempt.to_string(),
-                took.unwrap_or_default(),
-                one_line(&what.unwrap_or_default()),
-            ]
-        }
-        HistoryWhat::RunEnded(change) => {
-            let (result, what) = match change.event {
-                RunEvent::Skipped(reason) => ("skipped", reason.to_string()),
-                event => (event.name(), String::new()),
-            };
-            let (name, at) = (names.of(change.schedule), clock_time(change.scheduled_at, zone));
-            vec![ended, name, at, result.to_owned(), String::new(), String::new(), what]
-        }
-        HistoryWhat::Skipped(skip) => {
-            let what = match skip.count {
-                1 => skip.reason.to_string(),
-                count => format!("{}: {count} slots until {}", skip.reason, clock_time(skip.last_at, zone)),
-            };
-            let (name, at) = (names.of(Some(skip.schedule)), clock_time(skip.first_at, zone));
-            vec![ended, name, at, "skipped".to_owned(), String::new(), String::new(), what]
-        }
+/// The first page, as the API has it. One that is longer than the API's are is put together.
+async fn page(client: &Client, query: &Query, limit: usize) -> Result<Value, Failure> {
+    let size = limit.clamp(1, PAGE);
+    let mut page = client.get("/api/executions/past", &query.clone().with("size", Some(size))).await?;
+    if PAGE < limit && page["last"] == false {
+        let items = client.history(query, limit).await?;
+        let total = page["totalElements"].as_u64().unwrap_or_default();
+        page["totalPages"] = total.div_ceil(limit as u64).into();
+        page["last"] = (total <= limit as u64).into();
+        (page["size"], page["numberOfElements"]) = (limit.into(), items.len().into());
+        page["content"] = items.into();
     }
+    Ok(page)
 }
 
-fn view(item: &HistoryItem, names: &Names) -> Value {
-    let mut view = match &item.what {
-        HistoryWhat::Attempt(attempt) => {
-            json!({ "kind": "attempt", "result": attempt.event.name(), "schedule_name": names.of(attempt.schedule), "attempt": attempt })
-        }
-        HistoryWhat::RunEnded(change) => {
-            json!({ "kind": "run", "result": change.event.name(), "schedule_name": names.of(change.schedule), "run": change })
-        }
-        HistoryWhat::Skipped(skip) => {
-            json!({ "kind": "skip", "result": "skipped", "schedule_name": names.of(Some(skip.schedule)), "skip": skip })
-        }
+async fn query(args: &HistoryArgs, client: &Client, wall: &Wall) -> Result<Query, Failure> {
+    let schedule = match &args.schedule {
+        Some(text) => Some(read::<Schedule>(&client::schedule(client, text).await?)?.schedule_id),
+        None => None,
     };
-    view["seq"] = item.seq.into();
-    view["at"] = item.at.to_string().into();
-    view
+    let run = match &args.run {
+        Some(text) => Some(client::run(client, text).await?),
+        None => None,
+    };
+    let status = args.status.as_deref().map(|status| match status {
+        "succeeded" => "SUCCESS",
+        "failed" => "FAIL",
+        "cancelled" => "CANCELLED",
+        _ => "SKIPPED",
+    });
+    Ok(Query::default()
+        .with("scheduleId", schedule)
+        .with("agentId", args.agent.as_ref())
+        .with("projectId", args.project.as_ref())
+        .with("executionId", run)
+        .with("resultStatus", status)
+        .with("from", args.since.as_deref().map(|text| bound(text, wall)))
+        .with("to", args.until.as_deref().map(|text| bound(text, wall))))
 }
 
-fn round(took: jiff::SignedDuration) -> jiff::SignedDuration {
-    jiff::SignedDuration::from_millis(took.as_millis() as i64)
+/// A time as the API takes it; how long ago becomes an instant.
+fn bound(text: &str, wall: &Wall) -> String {
+    match text
+        .parse::<jiff::Span>()
+        .ok()
+        .and_then(|ago| ago.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok())
+    {
+        Some(ago) => wall.now.checked_sub(ago).unwrap_or(wall.now).to_string(),
+        None => text.to_owned(),
+    }
 }
 
-/// The first line, without control characters, short enough for a table.
-fn one_line(text: &str) -> String {
-    const SHOWN: usize = 60;
-    let line = text.lines().next().unwrap_or_default();
-    let clean: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if clean.chars().count() <= SHOWN { clean } else { clean.chars().take(SHOWN - 1).chain(['…']).collect() }
+fn row(past: &Past, names: &Names, wall: &Wall) -> Vec<String> {
+    vec![
+        wall.date_time(past.ended_at),
+        names.of(past.schedule_id),
+        past.agent_id.clone(),
+        wall.date_time(past.scheduled_at),
+        past.result().to_owned(),
+        past.attempt.map(|attempt| attempt.to_string()).unwrap_or_default(),
+        past.duration_ms.map(span_of_ms).unwrap_or_default(),
+        one_line(&past.what()),
+        past.execution_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
+    ]
 }

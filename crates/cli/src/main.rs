@@ -1,29 +1,48 @@
-//! The `punctual` binary: one file per subcommand.
+//! The `punctual` binary: one file or folder per subcommand.
 
+mod agents;
+mod approvals;
 mod backup;
+mod client;
+mod completions;
 mod config;
 mod database;
 mod doctor;
 mod history;
-mod names;
+mod logs;
 mod nodes;
 mod output;
 mod plan;
 mod preview;
+mod progress;
+mod schedule;
+mod timers;
+mod times;
+mod token;
 mod transfer;
+mod trigger;
 mod up;
 mod verify;
+mod views;
+mod why;
 mod zoned_cron;
 mod zones;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use database::wait;
 use punctual_core::time::zone::bundled_version;
 
 /// One durable scheduler for AI agents, workflows and commands.
 #[derive(Debug, Parser)]
-#[command(name = "punctual", version, long_version = long_version(), max_term_width = 110)]
+#[command(
+    name = "punctual",
+    version,
+    long_version = long_version(),
+    max_term_width = 110,
+    after_help = client::EXIT_CODES,
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -31,18 +50,29 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Up(up::UpArgs),
+    Up(Box<up::UpArgs>),
+    Schedule(schedule::ScheduleArgs),
+    Trigger(trigger::TriggerArgs),
     Plan(plan::PlanArgs),
+    Timers(timers::TimersArgs),
     History(history::HistoryArgs),
+    Why(why::WhyArgs),
+    Logs(logs::LogsArgs),
+    Approvals(approvals::ApprovalsArgs),
+    Approve(approvals::ApproveArgs),
+    Deny(approvals::DenyArgs),
+    Agents(agents::AgentsArgs),
     Nodes(nodes::NodesArgs),
+    Token(token::TokenArgs),
+    Preview(Box<preview::PreviewArgs>),
     Verify(verify::VerifyArgs),
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
     Export(transfer::ExportArgs),
     Import(transfer::ImportArgs),
-    Preview(Box<preview::PreviewArgs>),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 /// `--version` also names the zone data that this binary carries.
@@ -55,26 +85,37 @@ fn main() -> ExitCode {
     if let Some(code) = punctual_agents::process::supervise_if_asked() {
         return code;
     }
-    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
-    let result = match Cli::parse().command {
-        Command::Up(args) => done(up::run(args)),
-        Command::Plan(args) => done(plan::run(args)),
-        Command::History(args) => done(history::run(args)),
-        Command::Nodes(args) => done(nodes::run(&args)),
-        Command::Verify(args) => verify::run(args),
-        Command::Backup(args) => done(backup::backup(&args)),
-        Command::Restore(args) => done(backup::restore(&args)),
-        Command::Export(args) => done(transfer::export(&args)),
-        Command::Import(args) => done(transfer::import(&args)),
-        Command::Preview(args) => done(preview::run(*args)),
-        Command::Config(args) => done(config::run(args)),
-        Command::Doctor(args) => done(doctor::run(args)),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
+    carry_out(Cli::parse().command).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        client::exit_code(&error)
+    })
+}
+
+fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(args) => up::run(*args)?,
+        Command::Schedule(args) => wait(schedule::run(args))??,
+        Command::Trigger(args) => return wait(trigger::run(args))?,
+        Command::Plan(args) => wait(plan::run(args))??,
+        Command::Timers(args) => wait(timers::run(args))??,
+        Command::History(args) => wait(history::run(args))??,
+        Command::Why(args) => return wait(why::run(args))?,
+        Command::Logs(args) => wait(logs::run(args))??,
+        Command::Approvals(args) => wait(approvals::list(args))??,
+        Command::Approve(args) => wait(approvals::approve(args))??,
+        Command::Deny(args) => wait(approvals::deny(args))??,
+        Command::Agents(args) => wait(agents::run(args))??,
+        Command::Nodes(args) => wait(nodes::run(args))??,
+        Command::Token(args) => wait(token::run(args))??,
+        Command::Preview(args) => preview::run(*args)?,
+        Command::Verify(args) => return verify::run(args),
+        Command::Backup(args) => backup::backup(&args)?,
+        Command::Restore(args) => backup::restore(&args)?,
+        Command::Export(args) => transfer::export(&args)?,
+        Command::Import(args) => transfer::import(&args)?,
+        Command::Config(args) => config::run(args)?,
+        Command::Doctor(args) => wait(doctor::run(args))??,
+        Command::Completions(args) => completions::run(args)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,75 +1,47 @@
 //! `punctual nodes`: who serves the database.
 
-use anyhow::Context;
 use clap::Args;
-use jiff::Timestamp;
-use punctual_engine::clock::{Clock, StoreClock};
-use punctual_store::NodeRecord;
-use serde_json::{Value, json};
+use punctual_engine::clock::now;
 
-use crate::database::{DatabaseArgs, wait};
-use crate::output::{print, table};
+use crate::client::{ClientArgs, Query, read};
+use crate::output::{print, print_json, table};
+use crate::times::span;
+use crate::views::Node;
 
-/// Show the nodes that serve the database: name, release, lease, load, clock, agents and zone data.
+/// Show the nodes that serve the database.
 ///
-/// A node whose lease has ended is taken for dead two seconds later, and its runs are taken over by the others.
+/// Each with its name, release, lease, load, clock, zone data and agents. A node whose lease has ended is taken for dead two seconds later, and its runs are taken over by the others.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  punctual nodes --database postgres://punctual@db.example/punctual")]
 pub(crate) struct NodesArgs {
     #[command(flatten)]
-    database: DatabaseArgs,
-
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    client: ClientArgs,
 }
 
-pub(crate) fn run(args: &NodesArgs) -> anyhow::Result<()> {
-    let store = args.database.read()?;
-    let nodes = wait(store.nodes())?.context("reading the nodes")?;
-    let now = StoreClock::new(store).now();
-    if args.json {
-        let list: Vec<Value> = nodes.iter().map(|node| view(node, now)).collect();
-        return print(&format!("{:#}\n", Value::from(list)));
+pub(crate) async fn run(args: NodesArgs) -> anyhow::Result<()> {
+    let body = args.client.look().await?.get("/api/nodes", &Query::default()).await?;
+    if args.client.json {
+        return print_json(&body);
     }
+    let nodes: Vec<Node> = read(&body)?;
     if nodes.is_empty() {
         return print("No node serves this database: `punctual up` starts one.\n");
     }
     let header = ["NAME", "RELEASE", "LEASE", "LOAD", "CLOCK", "ZONE DATA", "AGENTS", "ID"];
-    print(&table(&header, nodes.iter().map(|node| row(node, now))))
+    print(&table(&header, nodes.into_iter().map(row)))
 }
 
-fn row(node: &NodeRecord, now: Timestamp) -> Vec<String> {
-    let agents: Vec<&str> = node.agents.iter().map(String::as_str).collect();
-    let about = &node.about;
+fn row(node: Node) -> Vec<String> {
+    let left = node.lease_until.duration_since(now());
+    let lease = if left.is_negative() { format!("ended {} ago", span(left)) } else { span(left) };
     vec![
-        node.name.clone(),
-        about.version.clone(),
-        lease(node, now),
-        format!("{} of {}", about.running, about.places),
-        format!("{:+} ms", about.skew),
-        about.zone_data.clone(),
-        agents.join(", "),
-        node.id.to_string(),
+        node.name,
+        node.version,
+        lease,
+        format!("{} of {}", node.running, node.places),
+        format!("{:+} ms", node.skew_ms),
+        node.zone_data,
+        node.agents.join(", "),
+        node.node_id.to_string(),
     ]
-}
-
-fn lease(node: &NodeRecord, now: Timestamp) -> String {
-    let left = node.lease_until.duration_since(now).as_secs();
-    if left < 0 { format!("ended {} s ago", -left) } else { format!("{left} s") }
-}
-
-fn view(node: &NodeRecord, now: Timestamp) -> Value {
-    json!({
-        "node": node.id,
-        "name": node.name,
-        "version": node.about.version,
-        "joined_at": node.joined_at,
-        "lease_until": node.lease_until,
-        "is_alive": now <= node.lease_until,
-        "places": node.about.places,
-        "running": node.about.running,
-        "skew_ms": node.about.skew,
-        "zone_data": node.about.zone_data,
-        "agents": node.agents,
-    })
 }

@@ -10,9 +10,9 @@ use punctual_engine::clock::now;
 use punctual_store::{postgres, sqlite, transfer};
 use serde_json::json;
 
-use crate::backup::Progress;
 use crate::database::{Database, DatabaseArgs, wait};
 use crate::output::print;
+use crate::progress::Progress;
 
 /// Write everything that the database has to a file that any other database can take in.
 ///
@@ -64,13 +64,12 @@ pub(crate) fn export_to(database: &DatabaseArgs, to: &Path) -> anyhow::Result<u6
     let store = database.read()?;
     let part = to.with_added_extension("part");
     let mut file = BufWriter::new(create_private(&part).with_context(|| format!("creating {}", part.display()))?);
-    let mut progress = Progress::new("exported");
+    let progress = Progress::bar("exporting");
     let exported = wait(transfer::export(&*store, &mut file, |done, total| progress.show(done, total)))?;
     let entries = exported.with_context(|| format!("exporting {}", database.database))?;
     file.flush().and_then(|()| file.get_ref().sync_all()).with_context(|| format!("writing {}", part.display()))?;
     std::fs::hard_link(&part, to).with_context(|| format!("naming {}", to.display()))?;
     std::fs::remove_file(&part).with_context(|| format!("removing {}", part.display()))?;
-    progress.end();
     Ok(entries)
 }
 
@@ -89,14 +88,13 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
 pub(crate) fn import_from(database: &DatabaseArgs, from: &Path) -> anyhow::Result<u64> {
     let file = File::open(from).with_context(|| format!("opening {}", from.display()))?;
     let mut file = BufReader::new(file);
-    let mut progress = Progress::new("imported");
+    let progress = Progress::bar("importing");
     let shown = |done, total| progress.show(done, total);
     let imported = match &database.database {
         Database::Sqlite(path) => sqlite::import(&mut file, path, now(), shown),
         Database::Postgres(address) => postgres::import(&mut file, address, now(), shown),
     };
     let entries = imported.with_context(|| format!("importing {} to {}", from.display(), database.database))?;
-    progress.end();
     Ok(entries)
 }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::database::{DatabaseArgs, wait};
 use crate::output::print;
+use crate::progress::Progress;
 
 /// Check the database: rebuild everything from the journal and compare.
 ///
@@ -25,10 +26,12 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(args: VerifyArgs) -> anyhow::Result<ExitCode> {
     let store = args.database.read()?;
+    let progress = Progress::spinner("rebuilding everything from the journal");
     let (head, differences) = wait(async {
         let differences = store.verify().await.context("reading the journal")?;
         anyhow::Ok((store.head().await?, differences))
     })??;
+    drop(progress);
     if args.json {
         print(&format!("{:#}\n", json!({ "entries": head.seq, "differences": differences })))?;
     } else if differences.is_empty() {

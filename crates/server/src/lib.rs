@@ -8,10 +8,12 @@ mod app;
 pub mod auth;
 mod error;
 mod extract;
+mod inside;
 mod pulse;
 mod routes;
 mod serve;
 
 pub use app::{App, HouseRules};
+pub use inside::{LookedAt, look};
 pub use pulse::Pulse;
 pub use serve::serve;

@@ -1,6 +1,5 @@
 //! A preview for people: a table, or rich JSON.
 
-use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use jiff::tz::Offset;
 use punctual_core::run::SkipReason;
@@ -9,6 +8,7 @@ use punctual_core::time::{Slot, Zones};
 use serde::Serialize;
 
 use super::request::{Preview, Stopped};
+use crate::output::table;
 
 /// A schedule with more runs a day gets a remark: it may be meant, but it is often a slip.
 const RUNS_PER_DAY_WARNING: usize = 500;
@@ -59,16 +59,13 @@ pub(super) fn json(preview: &Preview, zones: &Zones) -> anyhow::Result<String> {
 }
 
 pub(super) fn text(preview: &Preview, zones: &Zones) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let has_zones = preview.slots.iter().any(|slot| slot.zone() != preview.timetable.zone().name());
     let has_jitter = preview.slots.iter().any(|slot| slot.due_at != slot.scheduled_at);
     let mut header = vec!["LOCAL", "UTC", "OFFSET"];
     header.extend(has_jitter.then_some("DUE (UTC)"));
     header.extend(has_zones.then_some("ZONE"));
     header.push("NOTE");
-    table.set_header(header);
-    for (slot, note) in rows(preview, zones) {
+    let rows = rows(preview, zones).map(|(slot, note)| {
         let local = slot.nominal();
         let mut row = vec![
             format!("{} {}", local.date().strftime("%a"), local.to_string().replace('T', " ")),
@@ -78,12 +75,11 @@ pub(super) fn text(preview: &Preview, zones: &Zones) -> String {
         row.extend(has_jitter.then(|| slot.due_at.to_string()));
         row.extend(has_zones.then(|| slot.zone().to_owned()));
         row.push(note.unwrap_or_default());
-        table.add_row(row);
-    }
+        row
+    });
     let mut text = format!("{}\n", preview.description);
     if !preview.slots.is_empty() {
-        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-        text += &format!("\n{}\n", lines.join("\n"));
+        text += &format!("\n{}", table(&header, rows));
     }
     for remark in remarks(preview) {
         text += &format!("\n{remark}\n");

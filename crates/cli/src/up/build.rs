@@ -29,7 +29,7 @@ pub(super) fn runners(config: &Config) -> anyhow::Result<BTreeMap<String, Arc<dy
 }
 
 /// The settings of the node.
-pub(super) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
+pub(crate) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
     let engine = &config.engine;
     Settings {
         lease: Elapsed::from_seconds(engine.lease_duration_seconds),

@@ -6,6 +6,9 @@ mod log;
 mod sync;
 mod web;
 
+pub(crate) use build::settings;
+pub(crate) use web::house_rules;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::client::ServerFile;
 use crate::config::Config;
 use crate::database::DatabaseArgs;
 use crate::output::unless_closed;
@@ -88,6 +92,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let listener = args.web.open().await?;
         let address = listener.local_addr().context("asking where the API is")?;
         first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
+        // Whoever looks for the server finds it by this, until it has stopped.
+        let server_file = ServerFile::write(&args.database, address)?;
         let end_serving = CancellationToken::new();
         let meters = Arc::new(Meters::default());
         let app = App {
@@ -118,6 +124,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let ran = node::run(parts, stop).await;
         end_serving.cancel();
         serving.await.context("serving the API")??;
+        drop(server_file);
         ran?;
         info!("stopped");
         Ok(())

@@ -44,7 +44,7 @@ impl WebArgs {
 }
 
 /// What operators lay down for everybody who comes over the API.
-pub(super) fn house_rules(config: &Config, zones: &Zones) -> anyhow::Result<Arc<HouseRules>> {
+pub(crate) fn house_rules(config: &Config, zones: &Zones) -> anyhow::Result<Arc<HouseRules>> {
     Ok(Arc::new(HouseRules {
         default_zone: zones.get(&config.default_timezone)?,
         min_interval: Elapsed::from_seconds(config.engine.min_interval_seconds),

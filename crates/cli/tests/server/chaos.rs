@@ -107,9 +107,7 @@ fn whatever_happens_to_nodes_and_database_every_slot_has_one_answer() {
     let mut nodes = ["one", "two", "three"].map(|name| Node::new(name, &postgres));
     nodes.iter_mut().for_each(Node::start);
     let watcher = Place::new("chaos-watcher", "").with_database(&postgres.address());
-    watcher.until("something has happened", |place| {
-        place.punctual(&["history", "--json"]).status.success() && 3 < place.history().len()
-    });
+    watcher.until("something has happened", |place| place.try_runs().is_ok() && 3 < place.history().len());
     let mut happened: BTreeMap<&str, usize> = BTreeMap::new();
     let mut left = seconds * 1_000;
     while 0 < left {
@@ -187,8 +185,8 @@ fn whatever_happens_to_nodes_and_database_every_slot_has_one_answer() {
 
 /// How many runs that were due are left, once there are any at all.
 fn left_over(place: &Place) -> Option<u64> {
-    let output = place.punctual(&["plan", "--json", "--live", "--limit", "100000"]);
-    let Ok(Value::Array(runs)) = serde_json::from_slice(&output.stdout) else { return None };
+    let mut runs = place.try_runs().ok()?;
+    runs.retain(|run| run["is_over"] == false);
     let is_left =
         |run: &&Value| 1 < run["attempt"].as_u64().unwrap() || second(&run["scheduled_at"]) < now_second() - 3;
     (!runs.is_empty()).then(|| runs.iter().filter(is_left).count() as u64)
@@ -200,7 +198,7 @@ fn check_slots(place: &Place, effects: &[String], last: i64) -> usize {
     for effect in effects {
         assert!(attempts.insert(effect), "{effect}: an attempt ran twice");
     }
-    let Value::Array(runs) = place.json(&["plan", "--json", "--limit", "100000"]) else { panic!() };
+    let runs = place.runs();
     let mut slots = 0;
     for (name, _, every) in SCHEDULES {
         let is_over = |run: &&Value| run["schedule_name"] == name && run["state"] == "succeeded";

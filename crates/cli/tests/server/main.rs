@@ -4,10 +4,14 @@
 mod api;
 mod approvals;
 mod chaos;
+mod cli;
 mod client;
 mod crash;
+mod kept;
 mod moving;
 mod nodes;
 mod output;
+mod stand_in;
 mod support;
+mod terminal;
 mod up;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use punctual_lab::postgres::{Durability, Server as Postgres};
-use serde_json::Value;
 
 use crate::support::Place;
 
@@ -61,9 +60,7 @@ fn a_live_system_moves_to_postgres_and_back() {
     let missing: Vec<i64> = (*first..=*last).filter(|second| !different.contains(second)).collect();
     assert!(missing.is_empty(), "slots are missing: {missing:?} of {effects:?}");
     // All of it is in the last house.
-    let Value::Array(history) = place.json(&["history", "--json", "--limit", "10000", "--database", &here]) else {
-        panic!()
-    };
+    let history = place.history_in(&here);
     let done = history.iter().filter(|item| item["result"] == "succeeded").count();
     assert_eq!(done, effects.len());
 }

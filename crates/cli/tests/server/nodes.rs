@@ -42,7 +42,7 @@ fn results(place: &Place) -> Vec<String> {
 
 fn lease_until(place: &Place, name: &str) -> jiff::Timestamp {
     let Value::Array(nodes) = place.json(&["nodes", "--json"]) else { panic!() };
-    time(&nodes.iter().find(|node| node["name"] == name).unwrap()["lease_until"])
+    time(&nodes.iter().find(|node| node["name"] == name).unwrap()["leaseUntil"])
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn nodes_with_different_agents_share_a_store_and_leave_each_other_alone() {
     assert!(left.stop().success());
     let left = one.up_with(&["--name", "left"]);
     one.until("it is up again", |place| place.read("log").matches("has joined").count() == 2);
-    let Value::Array(runs) = one.json(&["plan", "--json"]) else { panic!() };
+    let runs = one.runs();
     let mut names: Vec<&str> = runs.iter().map(|run| run["schedule_name"].as_str().unwrap()).collect();
     names.sort_unstable();
     assert_eq!(names, ["it", "other"]);

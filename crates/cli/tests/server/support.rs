@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::{kept, terminal};
+
 /// The most that anything here waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -60,7 +62,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
         command.args(args).current_dir(&self.folder).env_remove("PUNCTUAL_LOG").stdin(Stdio::null());
         // Many of them live at once.
-        command.env("PUNCTUAL_LISTEN", "127.0.0.1:0").env_remove("PUNCTUAL_TOKEN");
+        command.env("PUNCTUAL_LISTEN", "127.0.0.1:0").env_remove("PUNCTUAL_TOKEN").env_remove("PUNCTUAL_SERVER");
         match &self.database {
             Some(address) => command.env("PUNCTUAL_DATABASE", address),
             None => command.env_remove("PUNCTUAL_DATABASE"),
@@ -73,6 +75,16 @@ impl Place {
         self.command(args).output().unwrap()
     }
 
+    /// The same, with more in its environment.
+    pub(crate) fn punctual_with(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
+        self.command(args).envs(env.iter().copied()).output().unwrap()
+    }
+
+    /// Runs a command at a terminal, where somebody answers every question so. What is on the screen in the end.
+    pub(crate) fn at_terminal(&self, args: &[&str], answer: &str) -> (String, ExitStatus) {
+        terminal::run(self.command(args), answer)
+    }
+
     /// Runs a command that must succeed and print JSON.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let output = self.punctual(args);
@@ -83,9 +95,33 @@ impl Place {
 
     /// All history, oldest first.
     pub(crate) fn history(&self) -> Vec<Value> {
-        let Value::Array(mut items) = self.json(&["history", "--json", "--limit", "10000"]) else { panic!() };
-        items.reverse();
-        items
+        kept::history(&self.address()).unwrap()
+    }
+
+    /// All runs, by time.
+    pub(crate) fn runs(&self) -> Vec<Value> {
+        self.try_runs().unwrap()
+    }
+
+    /// The same, where the database may not answer.
+    pub(crate) fn try_runs(&self) -> punctual_store::Result<Vec<Value>> {
+        kept::runs(&self.address())
+    }
+
+    /// All history of another database, whose file may be in this folder.
+    pub(crate) fn history_in(&self, address: &str) -> Vec<Value> {
+        kept::history(&self.absolute(address)).unwrap()
+    }
+
+    fn address(&self) -> String {
+        self.absolute(self.database.as_deref().unwrap_or("sqlite:punctual.db"))
+    }
+
+    fn absolute(&self, address: &str) -> String {
+        match address.strip_prefix("sqlite:") {
+            Some(file) => format!("sqlite:{}", self.path(file).display()),
+            None => address.to_owned(),
+        }
     }
 
     /// Starts a server whose log goes to `log`.

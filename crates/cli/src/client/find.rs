@@ -1,0 +1,136 @@
+//! What people mean when they name a schedule, a run or a token: one finder for all commands.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::failure::{Failure, Kind};
+use super::{Client, Query, read, read_all};
+use crate::views::{Execution, Past, Schedule, Token};
+
+/// Shorter beginnings of ids are more likely slips.
+const PREFIX_MIN: usize = 4;
+
+/// How many of something are looked through for the beginning of an id.
+const LOOKED_AT: usize = 100_000;
+
+/// How much of the history is looked through for a run.
+const HISTORY_LOOKED_AT: usize = 1_000;
+
+/// The most candidates that are told.
+const TOLD_MAX: usize = 10;
+
+/// The schedule that a name, an id or the unique beginning of an id means, as the API has it.
+pub(crate) async fn schedule(client: &Client, text: &str) -> Result<Value, Failure> {
+    if let Ok(id) = text.parse::<Uuid>() {
+        return client.get(&format!("/api/schedules/{id}"), &Query::default()).await;
+    }
+    let named = client.list("/api/schedules", &Query::default().with("name", Some(text)), LOOKED_AT).await?;
+    let found = if named.is_empty() && is_prefix(text) {
+        let all = client.list("/api/schedules", &Query::default(), LOOKED_AT).await?;
+        all.into_iter().filter(|it| begins_with(&it["scheduleId"], text)).collect()
+    } else {
+        named
+    };
+    one("schedule", text, found, |it| {
+        let schedule: Option<Schedule> = read(it).ok();
+        schedule.map_or_else(String::new, |it| {
+            let project = it.project_id.as_deref().map(|project| format!(" in project {project}")).unwrap_or_default();
+            format!("{} {}{project}", it.schedule_id, it.shown_name())
+        })
+    })
+}
+
+/// The id of the run that an id, the unique beginning of one, or the name of a schedule means: of a schedule, the run that is at
+/// work, else the last one.
+pub(crate) async fn run(client: &Client, text: &str) -> Result<Uuid, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let queue = client.list("/api/executions/future", &Query::default(), LOOKED_AT).await?;
+    let queue: Vec<Execution> = read_all(&queue)?;
+    if is_prefix(text) {
+        let past = client.history(&Query::default(), HISTORY_LOOKED_AT).await?;
+        let past: Vec<Past> = read_all(&past)?;
+        let ids = queue.iter().map(|run| run.execution_id).chain(past.iter().filter_map(|it| it.execution_id));
+        let mut ids: Vec<Value> =
+            ids.map(|id| id.to_string()).filter(|id| id.starts_with(text)).map(Value::from).collect();
+        ids.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+        ids.dedup();
+        if !ids.is_empty() {
+            let id = one("run", text, ids, |id| id.as_str().unwrap_or_default().to_owned())?;
+            return read(&id);
+        }
+    }
+    let schedule = schedule(client, text).await.map_err(|failure| match failure.kind {
+        Kind::NotFound => Failure::not_found(format!(
+            "there is no run and no schedule {text:?}; `punctual history` and `punctual schedule list` show them"
+        )),
+        _ => failure,
+    })?;
+    let schedule: Schedule = read(&schedule)?;
+    let at_work = queue.iter().find(|run| run.schedule_id == Some(schedule.schedule_id) && run.is_at_work());
+    if let Some(run) = at_work {
+        return Ok(run.execution_id);
+    }
+    let query = Query::default().with("scheduleId", Some(schedule.schedule_id));
+    let past: Vec<Past> = read_all(&client.history(&query, TOLD_MAX).await?)?;
+    past.iter()
+        .find_map(|it| it.execution_id)
+        .ok_or_else(|| Failure::not_found(format!("schedule {text:?} has not run yet")))
+}
+
+/// The token that a name, an id or the unique beginning of an id means.
+pub(crate) async fn token(client: &Client, text: &str) -> Result<Token, Failure> {
+    let Value::Array(all) = client.get("/api/tokens", &Query::default()).await? else {
+        return Err(Failure::not_found("there are no tokens"));
+    };
+    let is_meant = |it: &&Value| it["name"] == text || is_prefix(text) && begins_with(&it["tokenId"], text);
+    let found = all.iter().filter(is_meant).cloned().collect();
+    let label = |it: &Value| format!("{} {}", text_of(&it["tokenId"]), text_of(&it["name"]));
+    read(&one("token", text, found, label)?)
+}
+
+/// The only candidate, or an error that lists them.
+fn one(what: &str, text: &str, mut found: Vec<Value>, label: impl Fn(&Value) -> String) -> Result<Value, Failure> {
+    match found.len() {
+        0 => Err(Failure::not_found(format!("there is no {what} {text:?}"))),
+        1 => Ok(found.remove(0)),
+        count => {
+            let mut list: String = found.iter().take(TOLD_MAX).map(|it| format!("\n  {}", label(it))).collect();
+            if TOLD_MAX < count {
+                list += &format!("\n  and {} more", count - TOLD_MAX);
+            }
+            Err(Failure::input(format!("{text:?} may be any of {count} {what}s; use the id of one:{list}")))
+        }
+    }
+}
+
+fn is_prefix(text: &str) -> bool {
+    PREFIX_MIN <= text.len() && text.chars().all(|it| it.is_ascii_hexdigit() || it == '-')
+}
+
+fn begins_with(id: &Value, text: &str) -> bool {
+    text_of(id).starts_with(&text.to_ascii_lowercase())
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The names of schedules by id, for lists that have only ids.
+pub(crate) struct Names(BTreeMap<Uuid, String>);
+
+impl Names {
+    pub(crate) async fn read(client: &Client) -> Result<Names, Failure> {
+        let all: Vec<Schedule> = read_all(&client.list("/api/schedules", &Query::default(), LOOKED_AT).await?)?;
+        Ok(Names(all.into_iter().map(|it| (it.schedule_id, it.shown_name())).collect()))
+    }
+
+    /// The name of a schedule that may be gone by now; for a run without a schedule, a dash.
+    pub(crate) fn of(&self, id: Option<Uuid>) -> String {
+        let Some(id) = id else { return "-".to_owned() };
+        self.0.get(&id).cloned().unwrap_or_else(|| "(deleted)".to_owned())
+    }
+}

@@ -1,0 +1,183 @@
+//! Requests to a server.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, Url, header, redirect};
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::place::Token;
+
+/// Whoever listens takes a connection at once.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// The longest that an answer takes.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// A server, and what lets us in.
+#[derive(Clone)]
+pub(crate) struct Http {
+    base: Url,
+    token: Token,
+    client: reqwest::Client,
+}
+
+/// A request that is about to be sent.
+pub(super) struct Asked<'a> {
+    pub(super) method: Method,
+    pub(super) path: &'a str,
+    pub(super) query: &'a [(&'static str, String)],
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Option<&'a Value>,
+}
+
+/// What a server says of itself to everybody.
+#[derive(Debug, Clone)]
+pub(crate) struct Alive {
+    /// Its release.
+    pub(crate) version: String,
+    /// Its time, to the second.
+    pub(crate) date: Option<String>,
+}
+
+impl Http {
+    /// A server by its address. A token goes over the network encrypted, or not at all.
+    pub(crate) fn new(url: &str, token: Token) -> Result<Http, Failure> {
+        let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let base = base.ok_or_else(|| {
+            Failure::input(format!("--server: {url:?} is no address of a server; use one like http://127.0.0.1:8470"))
+        })?;
+        let is_here = is_loopback(&base);
+        if base.scheme() == "http" && !is_here {
+            let text =
+                format!("--server: {url} is another machine, and the token would travel in the clear; use https://");
+            return Err(Failure::input(text));
+        }
+        let builder = reqwest::Client::builder().connect_timeout(CONNECT_MAX).redirect(redirect::Policy::none());
+        // No proxy knows what is on this machine.
+        let builder = if is_here { builder.no_proxy() } else { builder };
+        let client = builder.build().map_err(|error| Failure::input(format!("preparing for {url}: {error}")))?;
+        Ok(Http { base, token, client })
+    }
+
+    /// Its address, as people write it.
+    pub(crate) fn url(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// Where the token came from.
+    pub(crate) fn token_found_in(&self) -> &str {
+        &self.token.found_in
+    }
+
+    /// Whether a server answers there, and which.
+    pub(crate) async fn alive(&self) -> Option<Alive> {
+        let request = self.client.get(self.at("/health/live", &[])).timeout(CONNECT_MAX);
+        let response = request.send().await.ok().filter(|response| response.status().is_success())?;
+        let date = response.headers().get(header::DATE).and_then(|date| Some(date.to_str().ok()?.to_owned()));
+        let health: Value = serde_json::from_slice(&response.bytes().await.ok()?).ok()?;
+        Some(Alive { version: health["version"].as_str()?.to_owned(), date })
+    }
+
+    /// Sends a request and takes its answer. One that is lost on the way is asked for again: it has a key that the server
+    /// knows it by.
+    pub(super) async fn send(&self, asked: Asked<'_>) -> Result<Value, Failure> {
+        let is_safe = asked.method != Method::PUT && asked.method != Method::DELETE;
+        let text = asked.body.map(Value::to_string);
+        let request = || self.request(&asked, text.as_deref()).timeout(ANSWER_MAX);
+        let response = match request().send().await {
+            Err(lost) if is_safe && !lost.is_connect() && !lost.is_timeout() => request().send().await,
+            sent => sent,
+        };
+        let response = self.checked(response).await?;
+        let bytes = response.bytes().await.map_err(|error| self.lost(&error))?;
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes).map_err(|_| Failure::input(format!("{} is no Punctual server", self.url())))
+    }
+
+    /// Opens a stream of events, which may be silent for a long time.
+    pub(super) async fn open(&self, asked: Asked<'_>) -> Result<Response, Failure> {
+        let request = self.request(&asked, None).header(header::ACCEPT, "text/event-stream");
+        self.checked(request.send().await).await
+    }
+
+    fn request(&self, asked: &Asked<'_>, body: Option<&str>) -> RequestBuilder {
+        let mut request = self.client.request(asked.method.clone(), self.at(asked.path, asked.query));
+        if let Some(secret) = &self.token.secret {
+            request = request.bearer_auth(secret);
+        }
+        for (name, value) in &asked.headers {
+            request = request.header(*name, value);
+        }
+        match body {
+            Some(body) => request.header(header::CONTENT_TYPE, "application/json").body(body.to_owned()),
+            None => request,
+        }
+    }
+
+    async fn checked(&self, response: reqwest::Result<Response>) -> Result<Response, Failure> {
+        let response = response.map_err(|error| self.lost(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response.bytes().await.unwrap_or_default();
+        Err(Failure::of_answer(status.as_u16(), &body, &format!("the server at {}", self.url()), &self.token.found_in))
+    }
+
+    /// An answer that did not come.
+    pub(super) fn lost(&self, error: &reqwest::Error) -> Failure {
+        if error.is_connect() {
+            return Failure::no_server(self.url());
+        }
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        let text = format!("the answer of the server at {} was lost{cause}; what it was asked may be done", self.url());
+        Failure::new(super::Kind::NoServer, text)
+    }
+
+    fn at(&self, path: &str, query: &[(&'static str, String)]) -> Url {
+        let mut url = self.base.clone();
+        // A server behind a proxy may live under a path of its own.
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn http(url: &str) -> Result<Http, Failure> {
+        Http::new(url, Token { secret: None, found_in: String::new() })
+    }
+
+    #[test]
+    fn a_token_never_travels_in_the_clear() {
+        for here in ["http://127.0.0.1:8470", "http://localhost:1/", "http://[::1]:8470", "https://punctual.example"] {
+            assert!(http(here).is_ok(), "{here}");
+        }
+        let refused = http("http://punctual.example").err().unwrap();
+        assert!(refused.to_string().contains("use https://"), "{refused}");
+        for wrong in ["", "127.0.0.1:8470", "ftp://x", "http://"] {
+            assert!(http(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_travel_whole_and_a_path_of_the_proxy_stays() {
+        let server = http("https://x.example/punctual/").unwrap();
+        let url = server.at("/api/schedules", &[("name", "früh & spät?".to_owned())]);
+        assert_eq!(url.as_str(), "https://x.example/punctual/api/schedules?name=fr%C3%BCh+%26+sp%C3%A4t%3F");
+    }
+}

@@ -1,0 +1,105 @@
+//! Where the server is, and what lets us in: what a running server has left beside its database.
+
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::database::DatabaseArgs;
+
+/// Where a server is unless somebody says otherwise.
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8470";
+
+/// Names a token of one's own.
+const TOKEN_VARIABLE: &str = "PUNCTUAL_TOKEN";
+
+/// What lets us in, and where it was found.
+#[derive(Clone)]
+pub(crate) struct Token {
+    pub(crate) secret: Option<String>,
+    pub(crate) found_in: String,
+}
+
+/// The token of the variable, else the one that the server has left beside its database.
+pub(crate) fn token(database: &DatabaseArgs) -> Token {
+    let given = std::env::var(TOKEN_VARIABLE).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    if let Some(secret) = given {
+        return Token { secret: Some(secret), found_in: TOKEN_VARIABLE.to_owned() };
+    }
+    let file = database.token_file();
+    match std::fs::read_to_string(&file) {
+        Ok(text) => Token { secret: Some(text.trim().to_owned()), found_in: file.display().to_string() },
+        Err(error) => Token { secret: None, found_in: format!("no token; {}: {error}", file.display()) },
+    }
+}
+
+/// The address that a server has left beside its database. It may be gone by now.
+pub(crate) fn left_url(database: &DatabaseArgs) -> Option<String> {
+    let text = std::fs::read_to_string(database.server_file()).ok()?;
+    Some(text.trim().to_owned()).filter(|url| url.starts_with("http://"))
+}
+
+/// The file beside the database that says where its server is. A clean stop takes it away; a killed server leaves it, and
+/// nobody answers there.
+pub(crate) struct ServerFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl ServerFile {
+    /// Says where the server is that listens on an address.
+    pub(crate) fn write(database: &DatabaseArgs, address: SocketAddr) -> anyhow::Result<ServerFile> {
+        let file = ServerFile { path: database.server_file(), text: format!("http://{}\n", reachable(address)) };
+        file.put().with_context(|| format!("writing where the server is to {}", file.path.display()))?;
+        Ok(file)
+    }
+
+    fn put(&self) -> std::io::Result<()> {
+        let part = self.path.with_added_extension(format!("{}.part", uuid::Uuid::now_v7()));
+        let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
+        out.write_all(self.text.as_bytes())?;
+        std::fs::rename(&part, &self.path)
+    }
+}
+
+impl Drop for ServerFile {
+    /// Takes the file away, unless another server of the same folder has written its own.
+    fn drop(&mut self) {
+        if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            remove(&self.path);
+        }
+    }
+}
+
+fn remove(path: &Path) {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!(%error, "{} stays", path.display()),
+        _ => {}
+    }
+}
+
+/// Nobody can call an address that stands for all of them.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_stands_for_all_is_called_by_loopback() {
+        for (listens, called) in
+            [("127.0.0.1:80", "127.0.0.1:80"), ("0.0.0.0:8470", "127.0.0.1:8470"), ("[::]:8470", "[::1]:8470")]
+        {
+            assert_eq!(reachable(listens.parse().unwrap()).to_string(), called);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `punctual token`: who may come over the API.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::client::{ClientArgs, Query, find_token, read};
+use crate::output::{clean, facts, print, print_json, table};
+use crate::times::{Wall, ZoneArgs};
+use crate::views::Token;
+
+/// Make, list and revoke tokens.
+///
+/// All of it needs the token of an admin.
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Create(CreateArgs),
+    List(ListArgs),
+    Revoke(RevokeArgs),
+}
+
+/// Make a token. Its secret is shown this once, and never again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual token create ada --role editor --project atlas
+  export PUNCTUAL_TOKEN=$(punctual token create ci --role viewer --json | jq -r .secret)")]
+struct CreateArgs {
+    /// What people call it
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// What it allows
+    #[arg(long, value_name = "ROLE", value_parser = PossibleValuesParser::new(["viewer", "editor", "admin", "worker"]))]
+    role: String,
+
+    /// Only for this project; may be repeated [default: all]
+    #[arg(long, value_name = "PROJECT")]
+    project: Vec<String>,
+
+    /// The agents that a worker may carry out runs for; may be repeated
+    #[arg(long, value_name = "AGENT")]
+    agent: Vec<String>,
+
+    /// When it ends, like 2027-01-01T00:00:00Z [default: never]
+    #[arg(long, value_name = "INSTANT")]
+    expires: Option<jiff::Timestamp>,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// List tokens, without their secrets.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  punctual token list")]
+struct ListArgs {
+    #[command(flatten)]
+    zone: ZoneArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Take a token back: it allows nothing any more.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  punctual token revoke ada")]
+struct RevokeArgs {
+    /// The token, by name, id or the beginning of its id
+    #[arg(value_name = "TOKEN")]
+    token: String,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+pub(crate) async fn run(args: TokenArgs) -> anyhow::Result<()> {
+    match args.command {
+        Command::Create(args) => create(args).await,
+        Command::List(args) => list(args).await,
+        Command::Revoke(args) => revoke(args).await,
+    }
+}
+
+async fn create(args: CreateArgs) -> anyhow::Result<()> {
+    let body = json!({
+        "name": args.name,
+        "role": args.role,
+        "projects": (!args.project.is_empty()).then_some(args.project),
+        "agents": args.agent,
+        "expiresAt": args.expires,
+    });
+    let answer = args.client.server()?.post("/api/tokens", &Query::default(), &body).await?;
+    if args.client.json {
+        return print_json(&answer);
+    }
+    let token: Token = read(&answer)?;
+    eprintln!("This is its secret. Keep it: it is never shown again.");
+    print(&facts(&[
+        ("name", token.name),
+        ("role", token.role),
+        ("projects", token.projects.map_or_else(|| "all".to_owned(), |it| it.join(", "))),
+        ("id", token.token_id.to_string()),
+        ("secret", token.secret.unwrap_or_default()),
+    ]))
+}
+
+async fn list(args: ListArgs) -> anyhow::Result<()> {
+    let body = args.client.server()?.get("/api/tokens", &Query::default()).await?;
+    if args.client.json {
+        return print_json(&body);
+    }
+    let wall = args.zone.wall()?;
+    let tokens: Vec<Token> = read(&body)?;
+    print(&table(
+        &["NAME", "ROLE", "PROJECTS", "MADE", "ENDS", "LAST USED", "ID"],
+        tokens.into_iter().map(|token| row(token, &wall)),
+    ))
+}
+
+fn row(token: Token, wall: &Wall) -> Vec<String> {
+    vec![
+        token.name,
+        token.role,
+        token.projects.map_or_else(|| "all".to_owned(), |it| it.join(", ")),
+        wall.date_time(token.created_at),
+        token.expires_at.map_or_else(|| "never".to_owned(), |at| wall.date_time(at)),
+        token.used_at.map_or_else(|| "never".to_owned(), |at| wall.passed(at)),
+        token.token_id.to_string(),
+    ]
+}
+
+async fn revoke(args: RevokeArgs) -> anyhow::Result<()> {
+    let client = args.client.server()?;
+    let token = find_token(&client, &args.token).await?;
+    client.delete(&format!("/api/tokens/{}", token.token_id), &Query::default()).await?;
+    if args.client.json {
+        return print_json(&json!({ "tokenId": token.token_id, "name": token.name, "revoked": true }) as &Value);
+    }
+    print(&format!("{} allows nothing any more.\n", clean(&token.name)))
+}

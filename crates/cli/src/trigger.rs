@@ -1,0 +1,122 @@
+//! `punctual trigger`: a run, now.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::SignedDuration;
+use punctual_engine::clock::{Clock, SystemClock};
+use serde_json::{Map, Value, json};
+
+use crate::client::{self, Client, ClientArgs, Failure, Kind, Query, read, read_all};
+use crate::output::{clean, print, print_json};
+use crate::times::span_of_ms;
+use crate::views::{Agent, Execution, Past, Schedule};
+
+/// The rest between two looks at a run that is waited for.
+const REST: SignedDuration = SignedDuration::from_millis(300);
+
+/// Run a schedule or an agent now.
+///
+/// A schedule's own times do not move, and a pause does not matter.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual trigger morning-report
+  punctual trigger reporter --prompt \"Summarise the week\" --wait")]
+pub(crate) struct TriggerArgs {
+    /// The schedule, by name, id or the beginning of its id; or an agent
+    #[arg(value_name = "SCHEDULE|AGENT")]
+    what: String,
+
+    /// What the agent is asked to do, instead of what its schedule says
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+
+    /// What the agent is given: a JSON object
+    #[arg(long, value_name = "JSON", value_parser = crate::schedule::object)]
+    inputs: Option<Map<String, Value>>,
+
+    /// The project that a run of an agent belongs to
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+
+    /// Wait until it is over; exits with 1 if it did not succeed
+    #[arg(long)]
+    wait: bool,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
+    let client = args.client.server()?;
+    let mut body = whom(&client, &args.what).await?;
+    body["prompt"] = json!(args.prompt);
+    body["inputs"] = json!(args.inputs);
+    body["projectId"] = json!(args.project);
+    let answer = client.post("/api/executions/trigger", &Query::default(), &body).await?;
+    let run: Execution = read(&answer)?;
+    if !args.wait {
+        if args.client.json {
+            print_json(&answer)?;
+        } else {
+            print(&format!(
+                "Run {} of {} is due now; `punctual logs {} -f` follows it.\n",
+                run.execution_id,
+                clean(&args.what),
+                run.execution_id
+            ))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.client.json {
+        eprintln!("run {} is due now, waiting for its end", run.execution_id);
+    }
+    let (body, past) = end(&client, &run).await?;
+    if args.client.json {
+        print_json(&body)?;
+    } else {
+        let tries = past.attempt.filter(|attempt| 1 < *attempt).map(|it| format!(" at try {it}")).unwrap_or_default();
+        let took = past.duration_ms.map(|took| format!(" in {}", span_of_ms(took))).unwrap_or_default();
+        let what = Some(past.what()).filter(|what| !what.is_empty()).map(|it| format!(": {it}")).unwrap_or_default();
+        print(&format!("{}{tries}{took}{}\n", past.result(), clean(&what)))?;
+    }
+    Ok(if past.result_status == "SUCCESS" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A schedule if there is one of that name, else an agent.
+async fn whom(client: &Client, text: &str) -> Result<Value, Failure> {
+    match client::schedule(client, text).await {
+        Ok(found) => Ok(json!({ "scheduleId": read::<Schedule>(&found)?.schedule_id })),
+        Err(failure) if failure.kind == Kind::NotFound => {
+            let agents = client.get("/api/agents", &Query::default()).await?;
+            let agents: Vec<Agent> = read(&agents)?;
+            if agents.iter().any(|agent| agent.agent_id == text) {
+                return Ok(json!({ "agentId": text }));
+            }
+            let text = format!(
+                "there is no schedule and no agent {text:?}; `punctual schedule list` and `punctual agents` show them"
+            );
+            Err(Failure::not_found(text))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The end of a run: the last line of its history, once nothing more becomes of it.
+async fn end(client: &Client, run: &Execution) -> Result<(Value, Past), Failure> {
+    let of_run = Query::default().with("executionId", Some(run.execution_id));
+    let of_day = Query::default().with("agentId", Some(&run.agent_id)).with("dateKey", Some(&run.date_key));
+    loop {
+        // The queue first: what is over there has its line in the history already.
+        let queue: Vec<Execution> = read_all(&client.list("/api/executions/future", &of_day, usize::MAX).await?)?;
+        let found = queue.iter().find(|it| it.execution_id == run.execution_id);
+        if found.is_none_or(Execution::is_over)
+            && let Some(last) = client.history(&of_run, 1).await?.pop()
+        {
+            let past = read(&last)?;
+            return Ok((last, past));
+        }
+        SystemClock.sleep_until(SystemClock.now() + REST).await;
+    }
+}

@@ -1,0 +1,33 @@
+//! A terminal with somebody in front of it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Command, ExitStatus, Stdio};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+/// What every question ends with.
+const QUESTION: &str = "[y/N] ";
+
+/// Runs a command at a terminal and answers its questions.
+pub(crate) fn run(mut command: Command, answer: &str) -> (String, ExitStatus) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, vec![]).unwrap();
+    let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let stdio = || Stdio::from(theirs.try_clone().unwrap());
+    let mut child = command.stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
+    // Only whoever runs there holds the other end now: its end is the end of what we read.
+    drop((command, theirs));
+    let mut ours = File::from(ours);
+    let (mut screen, mut answered, mut piece) = (String::new(), 0, [0; 4_096]);
+    while let Ok(count @ 1..) = ours.read(&mut piece) {
+        screen += &String::from_utf8_lossy(&piece[..count]);
+        while answered < screen.matches(QUESTION).count() {
+            writeln!(ours, "{answer}").unwrap();
+            answered += 1;
+        }
+    }
+    (screen, child.wait().unwrap())
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use punctual_core::journal::SkipEntry;
 use punctual_core::plan::{PLAN_AHEAD_MAX, Planning, plan, skip_until};
-use punctual_core::run::{Run, RunState, SkipReason, Terms};
+use punctual_core::run::{Run, SkipReason, Terms};
 use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
 };
@@ -212,24 +212,7 @@ impl Editor {
 
     async fn ask(&self, of: Option<(ScheduleId, u64)>, terms: Terms, now: Timestamp) -> Result<Run, EditError> {
         let id = RunId(self.ids.next(now));
-        let asked = Run {
-            id,
-            schedule: of.map(|(schedule, _)| schedule),
-            version: of.map_or(0, |(_, version)| version),
-            key: SlotKey::manual(id),
-            scheduled_at: now,
-            due_at: now,
-            expires_at: None,
-            follows: None,
-            terms: Arc::new(terms),
-            state: RunState::planned(now, 0),
-            started_at: None,
-            ended_at: None,
-            has_started: false,
-            is_parked: false,
-            is_cancelling: false,
-            last_end: None,
-        };
+        let asked = Run::asked(id, of, SlotKey::manual(id), now, Arc::new(terms));
         self.store.ask(now, asked.clone(), self.by.clone()).await?;
         Ok(asked)
     }

@@ -4,7 +4,6 @@
 //! never at once, so that what the node holds and what is its own can be compared. The third fences: it stops work in time
 //! when the second hangs in a call of the store. Only waiting is interrupted.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,7 +26,7 @@ use crate::keeper::Keeper;
 use crate::meters::Meters;
 use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
-use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runner, StopLevel};
+use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel};
 use crate::settings::Settings;
 use crate::spawn::Spawn;
 
@@ -49,7 +48,7 @@ pub struct Parts {
     /// The settings.
     pub settings: Arc<Settings>,
     /// What carries out the runs of each agent.
-    pub runners: Arc<BTreeMap<String, Arc<dyn Runner>>>,
+    pub runners: Arc<Runners>,
     /// Wakes the loops when something has changed.
     pub nudges: Arc<Nudges>,
     /// Where its loops and its work run.
@@ -320,7 +319,7 @@ impl Incarnation {
         let press = self.press.as_ref();
         let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
         let assignment = assignment(&started, printer, now);
-        let runner = self.parts.runners.get(run.terms.work.agent()).cloned();
+        let runner = self.parts.runners.get(run.terms.work.agent());
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
         self.parts.spawn.spawn(Box::pin(async move {
             end.tell(match runner {
@@ -357,7 +356,18 @@ impl Incarnation {
             self.parts.meters.ended(id, None, self.parts.clock.now());
             return;
         };
-        self.reports.push(AttemptReport { run: id, epoch, event, report: finish.report });
+        let report = self.completed(finish.report, event);
+        self.reports.push(AttemptReport { run: id, epoch, event, report });
+    }
+
+    /// Adds to a report what its work does not know: what it has cost, and the run that it asks for, not too soon.
+    fn completed(&self, mut report: Report, event: RunEvent) -> Report {
+        let (settings, now) = (&self.parts.settings, self.parts.clock.now());
+        settings.roster.now().prices.add_cost(&mut report.llm);
+        let wanted = report.next_run_at.filter(|_| event == RunEvent::Succeeded);
+        report.next_run_at = wanted.map(|at| at.max(later(now, settings.min_interval.duration())));
+        report.next_run = wanted.map(|_| RunId(self.parts.ids.next(now)));
+        report
     }
 
     /// Writes how attempts ended. What cannot be written is kept, with its place, until it can.

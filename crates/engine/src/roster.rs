@@ -1,4 +1,4 @@
-//! The roster: the agents of a node and how much they may do at once. It is exchanged as a whole when the configuration is
+//! The roster: the agents of a node, how much they may do at once, and what they cost. It is exchanged as a whole when the configuration is
 //! read again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,6 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use punctual_core::Elapsed;
 use punctual_core::plan::Limits;
+
+use crate::prices::Prices;
 
 /// The most that an agent's work may do: what a schedule that asks for approval asks it for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +50,7 @@ pub struct AgentInfo {
 }
 
 /// The agents and limits that are in force.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Agents {
     /// What they are called.
     pub names: Arc<BTreeSet<String>>,
@@ -56,13 +58,15 @@ pub struct Agents {
     pub infos: Arc<BTreeMap<String, AgentInfo>>,
     /// How many runs may be at work, by what they share.
     pub limits: Arc<Limits>,
+    /// What their models cost.
+    pub prices: Arc<Prices>,
 }
 
 impl Agents {
     /// These agents, under these limits.
     pub fn new(infos: BTreeMap<String, AgentInfo>, limits: Limits) -> Agents {
         let names = infos.keys().cloned().collect();
-        Agents { names: Arc::new(names), infos: Arc::new(infos), limits: Arc::new(limits) }
+        Agents { names: Arc::new(names), infos: Arc::new(infos), limits: Arc::new(limits), prices: Arc::default() }
     }
 
     /// Agents of which only the names matter: they may do anything, and there are no limits.

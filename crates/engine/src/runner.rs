@@ -3,6 +3,9 @@
 //! In: an [`Assignment`], and a [`Stop`] that may be pulled at any time. Out: one [`Finish`], when no part of the work
 //! lives any more. Not here: how a process, a call or an agent's loop is carried out (`agents`).
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use punctual_core::run::{FailureCode, Report};
@@ -21,6 +24,27 @@ pub trait Runner: Send + Sync {
     ///
     /// Never panics on what the work does, and never waits for it longer than its grace once `stop` is pulled.
     async fn run(&self, assignment: Assignment, stop: Stop) -> Finish;
+}
+
+/// What carries out the runs of each agent. It is exchanged as a whole when the configuration is read again.
+#[derive(Default)]
+pub struct Runners(RwLock<Arc<BTreeMap<String, Arc<dyn Runner>>>>);
+
+impl Runners {
+    /// The runners of these agents.
+    pub fn new(runners: BTreeMap<String, Arc<dyn Runner>>) -> Runners {
+        Runners(RwLock::new(Arc::new(runners)))
+    }
+
+    /// What carries out the runs of an agent.
+    pub fn get(&self, agent: &str) -> Option<Arc<dyn Runner>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned()
+    }
+
+    /// Puts others in force. What is at work goes on with its own.
+    pub fn exchange(&self, runners: BTreeMap<String, Arc<dyn Runner>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(runners);
+    }
 }
 
 /// One attempt to be carried out.

@@ -23,6 +23,8 @@ pub struct Settings {
     pub places: usize,
     /// The agents that it has, and how many runs may be at work.
     pub roster: Arc<Roster>,
+    /// The shortest time between a run and the next one that its agent asks for.
+    pub min_interval: Elapsed,
     /// How long an approval may take: after that, silence is a no.
     pub approval_wait: Elapsed,
     /// The zone data.
@@ -49,6 +51,7 @@ impl Settings {
             poll: Elapsed::from_seconds(5),
             places: 8,
             roster: Arc::new(Roster::new(Agents::named(agents))),
+            min_interval: Elapsed::from_seconds(300),
             approval_wait: Elapsed::from_seconds(DAY),
             zones: Arc::new(zones),
             calendars: BTreeMap::new(),

@@ -80,6 +80,9 @@ fn asked(run: &Run) -> Option<Cause> {
     if run.key.is_manual() {
         return Some(cause("manual", format!("somebody asked for it at {}", run.scheduled_at)));
     }
+    if let Some(before) = run.key.asked_by() {
+        return Some(cause("asked_by_run", format!("run {before} asked for it, for {}", run.scheduled_at)));
+    }
     if run.key.is_event() {
         return Some(cause("event", format!("an event asked for it at {}", run.scheduled_at)));
     }

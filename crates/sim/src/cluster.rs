@@ -8,7 +8,7 @@ use punctual_core::time::Zones;
 use punctual_engine::clock::{Clock, SteadyClock};
 use punctual_engine::edit::Editor;
 use punctual_engine::node::{self, NodeError, Nudges, Parts};
-use punctual_engine::runner::Runner;
+use punctual_engine::runner::{Runner, Runners};
 use punctual_engine::settings::Settings;
 use punctual_store::Store;
 use tokio_util::sync::CancellationToken;
@@ -113,7 +113,7 @@ pub(crate) fn start(sim: &Arc<Sim>, slot: usize) {
         clock: Arc::clone(&clock),
         ids: ids.clone(),
         settings: Arc::clone(&settings),
-        runners: Arc::new(runners),
+        runners: Arc::new(Runners::new(runners)),
         nudges: Arc::default(),
         spawn: Arc::new(SimSpawn { timeline: Arc::clone(&sim.timeline), group }),
         meters: Default::default(),

@@ -102,6 +102,7 @@ impl Setup {
             poll: elapsed(self.poll),
             places: self.places,
             roster: Arc::new(Roster::new(agents)),
+            min_interval: Elapsed::from_seconds(300),
             approval_wait: Elapsed::from_seconds(3_600),
             zones: Arc::clone(zones),
             calendars: self.calendars.clone(),

@@ -5,6 +5,7 @@
 //! rows are found and kept.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, Body, Entry, JournalError, PlanEntry, RunChange, World};
@@ -12,7 +13,7 @@ use punctual_core::plan::Outage;
 use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::schedule::{MaxDelay, Overlap, Schedule, ScheduleState};
 use punctual_core::time::SlotKey;
-use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
+use punctual_core::{Actor, By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 use crate::requests::{
     AttemptReport, Cancellation, Claimed, Decision, Expected, PlanWrite, RunWritten, ScheduleChange, Settlement,
@@ -288,7 +289,11 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
     }
     let is_running = matches!(run.state, RunState::Running { .. });
     let written = match event {
-        RunEvent::Succeeded | RunEvent::Failed { .. } | RunEvent::Cancelled => end_attempt(draft, &run, event, report),
+        RunEvent::Succeeded => {
+            let next = report.next_run.zip(report.next_run_at);
+            end_attempt(draft, &run, event, report).inspect(|()| ask_for_next(draft, &run, next))
+        }
+        RunEvent::Failed { .. } | RunEvent::Cancelled => end_attempt(draft, &run, event, report),
         // It had begun, and its own node does not know how far it came: the node had to stop it, or never heard of it.
         RunEvent::OwnerLost { .. } if is_running => end_attempt(draft, &run, event, report),
         // Nothing has been tried, or it goes on later: that is no end of an attempt.
@@ -312,6 +317,22 @@ fn end_attempt(draft: &mut Draft, run: &Run, event: RunEvent, report: Report) ->
     let mut after = run.clone();
     let retry_at = after.take(&event, draft.now).ok().and_then(|()| after.planned_for());
     draft.add(Body::AttemptEnded(Box::new(Attempt { retry_at, ..Attempt::of(run, event, report) })))
+}
+
+/// Adds the run that another asks for when it is done, unless its schedule has come to its end.
+fn ask_for_next(draft: &mut Draft, run: &Run, next: Option<(RunId, Timestamp)>) {
+    let record = run.schedule.and_then(|id| draft.world.schedules.get(&id));
+    let (Some((id, at)), Some(record)) = (next, record) else { return };
+    let schedule = &record.schedule;
+    let is_over = schedule.bounds.max_runs().is_some_and(|max| max <= schedule.runs_started);
+    if is_over || matches!(schedule.state, ScheduleState::Ended(_)) {
+        return;
+    }
+    let of = Some((schedule.id, schedule.version));
+    let next = Run::asked(id, of, SlotKey::next_of(run.id), at, Arc::clone(&run.terms));
+    let by = Some(By::new(Actor::Run { run: run.id }));
+    // Its id is new, and so is its key: a run is done once.
+    draft.add(Body::RunAsked { run: Box::new(next), by }).ok();
 }
 
 /// Calls a run off.

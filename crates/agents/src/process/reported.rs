@@ -3,6 +3,7 @@
 //! Unknown fields are ignored, as a program may print JSON for others too. Known fields of a wrong type are ignored with
 //! a note, as their author would want to know.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::text::{cut, without_nul};
@@ -26,6 +27,7 @@ pub(super) struct Reported {
     pub(super) llm: Map<String, Value>,
     pub(super) tools: Map<String, Value>,
     pub(super) facts: Map<String, Value>,
+    pub(super) next_run_at: Option<Timestamp>,
     pub(super) error: Option<WorkError>,
     /// What was ignored, and why.
     pub(super) notes: Vec<String>,
@@ -61,6 +63,17 @@ impl Reported {
         reported.llm = reported.object(&mut fields, "llm");
         reported.tools = reported.object(&mut fields, "tools");
         reported.facts = reported.object(&mut fields, "facts");
+        match fields.remove("nextRunAt") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => match text.parse() {
+                Ok(at) => reported.next_run_at = Some(at),
+                Err(_) => reported.notes.push(format!(
+                    "the reported `nextRunAt` is {:?}, not an instant like 2026-03-09T15:00:00Z: ignored",
+                    cut(text, 40)
+                )),
+            },
+            Some(other) => reported.ignore("nextRunAt", &other, "an instant"),
+        }
         reported.error = fields.remove("error").and_then(|error| reported.error(error));
         reported
     }
@@ -194,6 +207,19 @@ mod tests {
             ]
         );
         assert_eq!(reported.summary, None);
+    }
+
+    #[test]
+    fn the_next_run_is_an_instant() {
+        let next = |value: Value| {
+            let reported = read(&json!({ "nextRunAt": value }));
+            (reported.next_run_at.map(|at| at.to_string()), reported.notes.len())
+        };
+        assert_eq!(next(json!("2026-03-09T16:00:00+01:00")), (Some("2026-03-09T15:00:00Z".to_owned()), 0));
+        assert_eq!(next(json!(null)), (None, 0));
+        for wrong in [json!("tomorrow"), json!("2026-03-09T15:00:00"), json!(1_700_000_000)] {
+            assert_eq!(next(wrong), (None, 1));
+        }
     }
 
     #[test]

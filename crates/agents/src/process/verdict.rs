@@ -60,6 +60,8 @@ pub(super) fn verdict(end: &End, cause: Option<Cause>, printed: &Printed, limits
         llm: reported.llm,
         tools: reported.tools,
         facts: reported.facts,
+        next_run_at: reported.next_run_at,
+        next_run: None,
         error,
         exit_code: match end {
             End::Ended(Ended { exit: Exit::Code(code), .. }) => Some(*code),

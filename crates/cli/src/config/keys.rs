@@ -46,6 +46,7 @@ pub(super) const TOP: Keys = Keys {
         ),
         key("engine", "table", "none", "how a node works"),
         key("limits", "table", "none", "caps that hold across agents"),
+        key("prices", "table", "none", "what models cost, for agents that say only how many tokens they used"),
         key("agents", "tables by name", "none", "what schedules can start"),
         key("calendars", "tables by name", "none", "when schedules that name one may run at all"),
         key("schedules", "list of tables", "none", "schedules kept in this file"),
@@ -78,6 +79,23 @@ pub(super) const ENGINE: Keys = Keys {
 pub(super) const LIMITS: Keys = Keys {
     header: "[limits]",
     keys: &[key("projects", "project = number", "none", "how many runs of a project may be at work")],
+};
+
+pub(super) const PRICES: Keys = Keys {
+    header: "[prices]",
+    keys: &[
+        key("version", "text", "`\"\"`", "which table this is; kept with every cost that was computed with it"),
+        key("models", "tables by name", "`{}`", "the models, as agents call them"),
+    ],
+};
+
+pub(super) const PRICE: Keys = Keys {
+    header: "[prices.models.MODEL]",
+    keys: &[
+        key("prompt", "number", "`0`", "US dollars for a million tokens that it reads"),
+        key("completion", "number", "`0`", "US dollars for a million tokens that it writes"),
+        key("cached", "number", "as `prompt`", "US dollars for a million tokens that it reads and has read before"),
+    ],
 };
 
 pub(super) const AGENT: Keys = Keys {

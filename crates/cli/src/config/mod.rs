@@ -8,6 +8,7 @@ mod command;
 mod env;
 mod error;
 mod keys;
+mod prices;
 mod print;
 mod schedule;
 mod section;
@@ -24,10 +25,12 @@ mod tests;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::Context;
 use punctual_core::time::{Calendar, Zone, Zones};
+use punctual_engine::prices::Prices;
 use toml::de::DeTable;
 
 use crate::zones::ZoneSource;
@@ -44,10 +47,10 @@ use trigger::read_zone;
 use value::{Value, short};
 
 /// The file that is read when none is named.
-const DEFAULT_FILE: &str = "punctual.toml";
+pub(crate) const DEFAULT_FILE: &str = "punctual.toml";
 
 /// Everything that an operator can set, checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
     /// The zone of schedules and calendars that name none.
     pub(crate) default_timezone: String,
@@ -57,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) engine: EngineConfig,
     /// How many runs of a project may be at work.
     pub(crate) project_caps: BTreeMap<String, NonZeroU32>,
+    /// What models cost.
+    pub(crate) prices: Prices,
     /// The agents by name.
     pub(crate) agents: BTreeMap<String, Agent>,
     /// The calendars by name.
@@ -85,6 +90,18 @@ pub(crate) struct EngineConfig {
 }
 
 impl Config {
+    /// What only comes into force with a start.
+    pub(crate) fn without_what_is_reloaded(&self) -> Config {
+        Config {
+            project_caps: BTreeMap::new(),
+            prices: Prices::default(),
+            agents: BTreeMap::new(),
+            schedules: vec![],
+            engine: EngineConfig { max_running: None, ..self.engine },
+            ..self.clone()
+        }
+    }
+
     /// Reads a configuration. `file_name` is for messages; paths are relative to `folder`.
     #[cfg_attr(not(test), expect(dead_code, reason = "`load` needs the zone data that the text itself asks for"))]
     pub(crate) fn parse(
@@ -97,6 +114,12 @@ impl Config {
         read(text, file_name, folder, env, |_| Ok(zones)).map(|(config, _)| config)
     }
 
+    /// Reads a configuration that this program carries with it.
+    pub(crate) fn built_in(text: &str, name: &str) -> anyhow::Result<(Config, Zones)> {
+        let folder = std::env::current_dir().context("finding the current folder")?;
+        Ok(read(text, name, &folder, [], ZoneSource::open)?)
+    }
+
     /// Reads a file and the environment, and opens the zone data that they ask for.
     ///
     /// Without a path it is `punctual.toml` in the current folder, or defaults if there is none. What is wrong with the
@@ -104,6 +127,7 @@ impl Config {
     pub(crate) fn load(path: Option<&Path>) -> anyhow::Result<(Config, Zones)> {
         let default = Path::new(DEFAULT_FILE);
         let file = path.unwrap_or(default);
+        refuse_open(file)?;
         let text = match std::fs::read_to_string(file) {
             Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => String::new(),
             read => read.with_context(|| format!("reading the configuration {}", file.display()))?,
@@ -115,6 +139,17 @@ impl Config {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
         Ok(read(&text, &file.display().to_string(), folder, env, ZoneSource::open)?)
     }
+}
+
+/// What a file says that anybody can write is not the operator's word.
+fn refuse_open(file: &Path) -> anyhow::Result<()> {
+    let is_open = std::fs::metadata(file).is_ok_and(|metadata| metadata.mode() & 0o002 != 0);
+    anyhow::ensure!(
+        !is_open,
+        "anybody can write {0}, and so say what runs here; `chmod o-w {0}` ends that",
+        file.display()
+    );
+    Ok(())
 }
 
 /// Reads a configuration with the zone data that `open` finds for it.
@@ -168,6 +203,7 @@ fn read_all<Z: Borrow<Zones>>(
         tzdb,
         engine,
         project_caps,
+        prices: top.get("prices").and_then(prices::read).unwrap_or_default(),
         agents: agents.into_iter().filter_map(|(name, agent)| Some((name, agent?))).collect(),
         calendars: calendars.into_iter().filter_map(|(name, calendar)| Some((name, calendar?))).collect(),
         schedules,

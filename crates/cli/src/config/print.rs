@@ -3,8 +3,8 @@
 use punctual_core::time::Calendar;
 use serde_json::{Map, Value as Json, json};
 
-use super::Config;
-use super::keys::{AGENT, CALENDAR, ENGINE, Keys, SCHEDULE, TOP};
+use super::keys::{AGENT, CALENDAR, ENGINE, Keys, PRICES, SCHEDULE, TOP};
+use super::{Config, prices};
 
 /// Where comments begin.
 const COMMENT_COLUMN: usize = 44;
@@ -20,6 +20,8 @@ impl Config {
         for (project, cap) in &self.project_caps {
             text += &format!("{} = {cap}\n", shown_key(project));
         }
+        text += "\n[prices]\n";
+        write_settings(&mut text, &PRICES, &prices::settings(&self.prices), true);
         for (position, (name, agent)) in self.agents.iter().enumerate() {
             text += &format!("\n[agents.{}]\n", shown_key(name));
             write_settings(&mut text, &AGENT, &agent.settings(), position == 0);
@@ -40,6 +42,7 @@ impl Config {
         let mut all = self.top_settings();
         all.insert("engine".to_owned(), self.engine_settings().into());
         all.insert("limits".to_owned(), json!({ "projects": self.project_caps }));
+        all.insert("prices".to_owned(), prices::settings(&self.prices).into());
         let agents: Map<String, Json> =
             self.agents.iter().map(|(name, agent)| (name.clone(), agent.settings().into())).collect();
         all.insert("agents".to_owned(), agents.into());

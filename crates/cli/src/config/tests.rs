@@ -13,7 +13,7 @@ use serde_json::json;
 use punctual_engine::roster::Risk;
 
 use super::agent::{ProcessConfig, RunnerConfig};
-use super::keys::{AGENT, AGENT_LIMITS, CALENDAR, ENGINE, Key, Keys, LIMITS, SCHEDULE, SECRET, TOP};
+use super::keys::{AGENT, AGENT_LIMITS, CALENDAR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, TOP};
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
 use super::{Config, ConfigError};
@@ -254,6 +254,7 @@ fn a_printed_configuration_reads_back_the_same() {
         tzdb = "bundled"
         engine = { max_running = 5 }
         limits = { projects = { "a b" = 3 } }
+        prices = { version = "1", models = { "m-1" = { prompt = 3, completion = 15.5 } } }
         [agents.'odd "name"']
         runner = "process"
         command = ["sh", "-c", "echo \"\\ \u007f\t é\""]
@@ -300,6 +301,7 @@ fn what_is_printed_has_every_key() {
     check(&json, &TOP);
     check(&json["engine"], &ENGINE);
     check(&json["limits"], &LIMITS);
+    check(&json["prices"], &PRICES);
     check(&json["agents"]["reporter"], &AGENT);
     check(&json["agents"]["reporter"]["limits"], &AGENT_LIMITS);
     check(&json["calendars"]["c"], &CALENDAR);
@@ -309,7 +311,7 @@ fn what_is_printed_has_every_key() {
 #[test]
 fn the_documentation_lists_every_key() {
     let documentation = std::fs::read_to_string(format!("{ROOT}/docs/configuration.md")).unwrap_or_default();
-    for keys in [TOP, ENGINE, LIMITS, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
+    for keys in [TOP, ENGINE, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
         let row =
             |Key { name, takes, default, meaning }: &Key| format!("| `{name}` | {takes} | {default} | {meaning} |\n");
         let rows: String = keys.keys.iter().map(row).collect();
@@ -376,7 +378,7 @@ fn value() -> impl Strategy<Value = &'static str> {
 
 /// Pieces of which files are made, right and wrong.
 fn piece() -> impl Strategy<Value = String> {
-    let keys: Vec<&str> = [TOP, ENGINE, LIMITS, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
+    let keys: Vec<&str> = [TOP, ENGINE, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
         .iter()
         .flat_map(|keys| keys.keys.iter().map(|key| key.name))
         .collect();

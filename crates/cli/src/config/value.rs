@@ -124,6 +124,20 @@ impl<'a> Value<'a> {
         read
     }
 
+    /// A number that is not negative.
+    pub(super) fn number(&self) -> Option<f64> {
+        let text = match self.raw {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            _ => "",
+        };
+        let number = text.parse::<f64>().ok().filter(|number| (0.0..=1e12).contains(number));
+        if number.is_none() {
+            self.refuse("this is not a number from 0 up", "use one like 2.5, without quotes");
+        }
+        number
+    }
+
     /// True or false.
     pub(super) fn boolean(&self) -> Option<bool> {
         let boolean = self.raw.as_bool();

@@ -36,6 +36,7 @@ pub(crate) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
         places: engine.executor_pool_size as usize,
         drain: Elapsed::from_seconds(engine.drain_seconds),
         approval_wait: Elapsed::from_seconds(engine.approval_wait_seconds),
+        min_interval: Elapsed::from_seconds(engine.min_interval_seconds),
         roster: Arc::new(Roster::new(agents(config))),
         calendars: config.calendars.clone(),
         ..Settings::new(name, Default::default(), zones)
@@ -58,7 +59,8 @@ pub(super) fn agents(config: &Config) -> Agents {
         timeout: agent.timeout,
         max_concurrent: agent.max_concurrent.map(NonZeroU32::get),
     };
-    Agents::new(config.agents.iter().map(|(name, agent)| (name.clone(), info(agent))).collect(), limits)
+    let infos = config.agents.iter().map(|(name, agent)| (name.clone(), info(agent))).collect();
+    Agents { prices: Arc::new(config.prices.clone()), ..Agents::new(infos, limits) }
 }
 
 fn process_agent(config: &ProcessConfig) -> ProcessAgent {

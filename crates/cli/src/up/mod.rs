@@ -1,8 +1,10 @@
 //! `punctual up`: the server.
 
 mod build;
+mod demo;
 mod first_token;
 mod log;
+mod reload;
 mod sync;
 mod web;
 
@@ -20,6 +22,7 @@ use punctual_engine::edit::Editor;
 use punctual_engine::ids::RandomIds;
 use punctual_engine::meters::Meters;
 use punctual_engine::node::{self, Nudges, Parts};
+use punctual_engine::runner::Runners;
 use punctual_engine::spawn::TokioSpawn;
 use punctual_server::auth::Doors;
 use punctual_server::{App, Pulse};
@@ -42,6 +45,10 @@ pub(crate) struct UpArgs {
     /// The configuration [default: punctual.toml, if there is one]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+
+    /// Run four small agents that need no key and no network, to look around
+    #[arg(long, conflicts_with = "config")]
+    demo: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -73,8 +80,9 @@ fn machine_name() -> String {
 
 pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     log::start(args.log_format)?;
-    let (config, zones) = Config::load(args.config.as_deref())?;
-    let runners = build::runners(&config)?;
+    let (config, zones) =
+        if args.demo { Config::built_in(demo::CONFIG, "the demo")? } else { Config::load(args.config.as_deref())? };
+    let runners = Arc::new(Runners::new(build::runners(&config)?));
     let rules = web::house_rules(&config, &zones)?;
     let settings = Arc::new(build::settings(&config, zones, &args.name));
     let store = args.database.serve()?;
@@ -88,7 +96,14 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let ids = Arc::new(RandomIds);
         let clock = Arc::new(SteadyClock::new(StoreClock::new(Arc::clone(&store))));
         let editor = Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings));
+        let file_editor = editor.clone();
+        if args.demo {
+            demo::refuse_others(&*store, &config).await?;
+        }
         let synced = sync::schedules(&*store, &editor, &config, clock.now()).await?;
+        if args.demo {
+            demo::begin(&*store, &editor, &config, clock.now()).await?;
+        }
         let listener = args.web.open().await?;
         let address = listener.local_addr().context("asking where the API is")?;
         first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
@@ -110,19 +125,25 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         };
         let serving = tokio::spawn(punctual_server::serve(app, listener, end_serving.clone()));
         say_hello(&args, &config, &synced, address)?;
-        let parts = Parts {
-            store,
-            clock,
-            ids,
-            settings,
-            runners: Arc::new(runners),
-            nudges,
-            spawn: Arc::new(TokioSpawn),
-            meters,
+        let reloader = reload::Reloader {
+            file: args.config.clone(),
+            config,
+            store: Arc::clone(&store),
+            editor: file_editor,
+            clock: clock.clone(),
+            settings: Arc::clone(&settings),
+            runners: Arc::clone(&runners),
+            nudges: Arc::clone(&nudges),
         };
+        // The demo has no file.
+        let reloading = (!args.demo).then(|| tokio::spawn(reloader.watch(stop.clone())));
+        let parts = Parts { store, clock, ids, settings, runners, nudges, spawn: Arc::new(TokioSpawn), meters };
         // The API answers as long as anything is at work.
         let ran = node::run(parts, stop).await;
         end_serving.cancel();
+        if let Some(reloading) = reloading {
+            reloading.await.context("watching the configuration")??;
+        }
         serving.await.context("serving the API")??;
         drop(server_file);
         ran?;
@@ -180,7 +201,7 @@ fn say_hello(
         config.agents.len(),
     );
     if config.agents.is_empty() {
-        text += "\nThere is nothing to run yet: write a punctual.toml, or try `punctual up --config examples/punctual.toml`.\n";
+        text += "\nThere is nothing to run yet: write a punctual.toml, or look around with `punctual up --demo`.\n";
     }
     text += "\nLook at it from another terminal: `punctual plan`, `punctual history`. Ctrl-C stops it.\n";
     unless_closed(std::io::stdout().write_all(text.as_bytes())).context("printing")

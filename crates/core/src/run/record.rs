@@ -71,6 +71,28 @@ pub struct AttemptEnd {
 }
 
 impl Run {
+    /// A run that somebody asks for, of a schedule in its version or of none. No slot stands for it.
+    pub fn asked(id: RunId, of: Option<(ScheduleId, u64)>, key: SlotKey, at: Timestamp, terms: Arc<Terms>) -> Run {
+        Run {
+            id,
+            schedule: of.map(|(schedule, _)| schedule),
+            version: of.map_or(0, |(_, version)| version),
+            key,
+            scheduled_at: at,
+            due_at: at,
+            expires_at: None,
+            follows: None,
+            terms,
+            state: RunState::planned(at, 0),
+            started_at: None,
+            ended_at: None,
+            has_started: false,
+            is_parked: false,
+            is_cancelling: false,
+            last_end: None,
+        }
+    }
+
     /// Takes in what happened to it at an instant.
     pub fn take(&mut self, event: &RunEvent, at: Timestamp) -> Result<(), IllegalTransition> {
         let terms = &self.terms;

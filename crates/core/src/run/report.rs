@@ -1,8 +1,11 @@
 //! What an attempt says about itself when it ends.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::RunId;
 
 /// The report of one attempt, kept in the journal. The runner keeps it within bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +26,12 @@ pub struct Report {
     /// What the agent wants to remember.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub facts: Map<String, Value>,
+    /// When the agent wants to run again, beside the times of its schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_run_at: Option<Timestamp>,
+    /// The run that was planned for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_run: Option<RunId>,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ReportedError>,

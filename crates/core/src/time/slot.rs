@@ -134,6 +134,16 @@ impl SlotKey {
         SlotKey(format!("m:{run_id}"))
     }
 
+    /// The key of the run that another one asks for when it is done.
+    pub fn next_of(run_id: crate::RunId) -> SlotKey {
+        SlotKey::event(&format!("next:{run_id}"))
+    }
+
+    /// The run that asked for this one, if one did.
+    pub fn asked_by(&self) -> Option<&str> {
+        self.0.strip_prefix("e:next:")
+    }
+
     /// The key as it is stored.
     pub fn as_str(&self) -> &str {
         &self.0

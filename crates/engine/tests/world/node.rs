@@ -1,7 +1,6 @@
 //! A whole node on a runtime, whose clock stands still while anybody has something to do: it starts, works, is told to stop,
 //! and loses nothing.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use punctual_engine::clock::{Clock, SteadyClock};
 use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, NodeError, Nudges, Parts};
 use punctual_engine::roster::{Agents, Roster};
-use punctual_engine::runner::{Assignment, Ending, Finish, Runner, Stop, StopLevel};
+use punctual_engine::runner::{Assignment, Ending, Finish, Runner, Runners, Stop, StopLevel};
 use punctual_engine::spawn::TokioSpawn;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -121,9 +120,7 @@ impl Live {
             clock: Arc::new(SteadyClock::new(Arc::clone(&clock))),
             ids: Arc::new(RandomIds),
             settings: Arc::new(world.settings.clone()),
-            runners: Arc::new(
-                runners.map(|(name, runner)| (name.to_owned(), runner)).into_iter().collect::<BTreeMap<_, _>>(),
-            ),
+            runners: Arc::new(Runners::new(runners.map(|(name, runner)| (name.to_owned(), runner)).into())),
             nudges: Arc::clone(&nudges),
             spawn: Arc::new(TokioSpawn),
             meters: Default::default(),

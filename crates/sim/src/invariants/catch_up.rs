@@ -65,13 +65,9 @@ impl CatchUps {
         let waiting = before.runs.values().filter(|run| run.schedule == Some(plan.schedule));
         let waiting = waiting.filter(|run| run.is_untouched() && run.key.is_slot() && is_missed(run.due_at));
         // If planning takes too long, nothing waits for it: what was claimed or called off meanwhile counts as kept.
-        let is_since = |at: Option<Timestamp>| at.is_some_and(|at| outage.until < at);
-        let is_called_off = |run: &Run| {
-            matches!(run.state, RunState::Finished { outcome: Outcome::Cancelled, .. }) && is_since(run.ended_at)
-        };
-        let is_touched = |run: &Run| run.owner().is_some() || is_since(run.started_at) || is_called_off(run);
-        let mut touched = before.runs.values().filter(|run| run.schedule == Some(plan.schedule) && run.key.is_slot());
-        let has_touched = touched.any(|run| is_touched(run) && is_missed(run.due_at));
+        let is_skipped = |run: &Run| matches!(run.state, RunState::Finished { outcome: Outcome::Skipped(_), .. });
+        let mut own = before.runs.values().filter(|run| run.schedule == Some(plan.schedule) && run.key.is_slot());
+        let has_touched = own.any(|run| is_missed(run.due_at) && !run.is_untouched() && !is_skipped(run));
         let mut kept: Vec<Timestamp> = waiting.map(|run| run.scheduled_at).collect();
         for run in &plan.runs {
             let slot = version.timetable.slot(&run.key);

@@ -113,6 +113,20 @@ CREATE TABLE nodes (
     agents TEXT NOT NULL CHECK (json_valid(agents)),
     about TEXT NOT NULL CHECK (json_valid(about))
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE output (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id BLOB NOT NULL CHECK (length(run_id) = 16),
+    epoch INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    stream TEXT NOT NULL CHECK (stream IN ('stdout', 'stderr')),
+    at INTEGER NOT NULL,
+    -- How many bytes the attempt had printed behind it.
+    ends_at INTEGER NOT NULL,
+    text TEXT NOT NULL
+) STRICT;
+CREATE INDEX output_by_time ON output (at);
+CREATE INDEX output_of_run ON output (run_id, seq);
+CREATE UNIQUE INDEX output_once ON output (run_id, epoch, ends_at);
 CREATE TABLE overlapping (
     schedule_id BLOB PRIMARY KEY CHECK (length(schedule_id) = 16),
     ready_at INTEGER NOT NULL,

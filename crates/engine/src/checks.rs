@@ -95,6 +95,28 @@ pub fn check(
     Ok(Outlook { description, slots, runs_per_day, warnings })
 }
 
+/// The same for a change of a schedule: one that keeps its times is not refused for them, as those that have come are past.
+pub fn check_change(
+    before: &Schedule,
+    wanted: &Schedule,
+    settings: &Settings,
+    limits: &Limits,
+    now: Timestamp,
+    count: usize,
+) -> Result<Outlook, Refused> {
+    let times = |schedule: &Schedule| {
+        let Schedule { trigger, zone, calendar, bounds, jitter, .. } = schedule;
+        (trigger.clone(), zone.clone(), calendar.clone(), *bounds, *jitter)
+    };
+    match check(wanted, settings, limits, now, count) {
+        Err(Refused::NeverFires(_) | Refused::TooOften { .. }) if times(before) == times(wanted) => {
+            let description = wanted.trigger.describe(&wanted.zone);
+            Ok(Outlook { description, slots: vec![], runs_per_day: 0, warnings: vec![] })
+        }
+        checked => checked,
+    }
+}
+
 /// How far a change is looked ahead.
 const DIFFERENCE_OF: SignedDuration = SignedDuration::from_hours(7 * 24);
 

@@ -1,8 +1,12 @@
 //! Every route, with the right that it needs.
 
+use std::time::Duration;
+
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Info, OpenApi, PathItem};
@@ -19,6 +23,9 @@ use crate::error::ApiError;
 
 /// The largest body that is read.
 const BODY_MAX: usize = 1024 * 1024;
+
+/// How long an answer may take, from the head of the request on.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Routes as they are put together: none without a right.
 struct Routes {
@@ -53,6 +60,17 @@ fn describe(item: &mut PathItem, right: Right) {
         operation.extensions.get_or_insert_default().merge(extension);
         if right != Right::Nobody {
             operation.security = Some(vec![SecurityRequirement::new("token", [""; 0])]);
+        }
+    }
+}
+
+/// Answers in time, or says that it could not. Streams begin in time, and go on.
+async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(ANSWERED_WITHIN, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = "this took too long, or its body did not come; whether it was carried out is not known";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail).into_response()
         }
     }
 }
@@ -98,13 +116,14 @@ pub(crate) fn router(app: App) -> Router {
     let page = docs::Page::new(&serde_json::to_value(&description).expect("a description is plain data"));
     let description = openapi::Description::new(&description);
     router
-        .fallback(|| async { ApiError::new(axum::http::StatusCode::NOT_FOUND, "no_route", "there is nothing here") })
+        .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is nothing here") })
         .method_not_allowed_fallback(|| async {
             let detail = "this path does not answer to this method";
-            ApiError::new(axum::http::StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
         })
         .layer(axum::Extension(description))
         .layer(axum::Extension(page))
         .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(from_fn(in_time))
         .with_state(app)
 }

@@ -31,7 +31,7 @@ pub(crate) const PAGE: usize = 1_000;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ClientArgs {
     /// The server [default: the one that serves the database, else http://127.0.0.1:8470]
-    #[arg(long, value_name = "URL", env = "PUNCTUAL_SERVER")]
+    #[arg(long, value_name = "URL", env = "PUNCTUAL_URL")]
     server: Option<String>,
 
     #[command(flatten)]

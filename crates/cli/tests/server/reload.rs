@@ -131,3 +131,37 @@ fn the_demo_shows_something_within_a_minute() {
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("schedules of its own"));
 }
+
+#[test]
+fn what_has_fired_can_still_be_changed_and_the_journal_is_filtered() {
+    let place = Place::new("reload-fired", &config(&["one"], ""));
+    let server = place.up();
+    let api = Client::of(&place);
+    let once = json!({"agentId": "one", "scheduleType": "IMMEDIATE", "prompt": "a"});
+    let id = api.post("/api/schedules", once).json(201)["scheduleId"].as_str().unwrap().to_owned();
+    place.until("it has run", |place| place.effects().len() == 1);
+    let changed = api.put(&format!("/api/schedules/{id}"), json!({"prompt": "b"})).json(200);
+    assert_eq!(changed["prompt"], "b");
+    assert_eq!(place.effects().len(), 1);
+
+    let kinds = |query: &str| -> Vec<String> {
+        let entries = api.get(&format!("/api/journal?{query}")).json(200);
+        entries.as_array().unwrap().iter().map(|entry| entry["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(kinds("kind=schedule_changed").len(), 2);
+    assert!(kinds(&format!("scheduleId={id}")).contains(&"attempt_ended".to_owned()));
+    assert_eq!(kinds(&format!("scheduleId={id}&kind=attempt_ended&from=2020-01-01T00:00:00Z")).len(), 1);
+    assert!(kinds("to=2020-01-01T00:00:00Z").is_empty());
+    // Page by page there are as many.
+    let (mut after, mut count) = ("0".to_owned(), 0);
+    loop {
+        let page = api.get(&format!("/api/journal?limit=3&after={after}"));
+        count += page.json(200).as_array().unwrap().len();
+        match page.header("x-next-after") {
+            Some(next) => after = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(count, kinds("limit=1000").len());
+    assert!(server.stop().success());
+}

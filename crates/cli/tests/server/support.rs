@@ -62,7 +62,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
         command.args(args).current_dir(&self.folder).env_remove("PUNCTUAL_LOG").stdin(Stdio::null());
         // Many of them live at once.
-        command.env("PUNCTUAL_LISTEN", "127.0.0.1:0").env_remove("PUNCTUAL_TOKEN").env_remove("PUNCTUAL_SERVER");
+        command.env("PUNCTUAL_LISTEN", "127.0.0.1:0").env_remove("PUNCTUAL_TOKEN").env_remove("PUNCTUAL_URL");
         match &self.database {
             Some(address) => command.env("PUNCTUAL_DATABASE", address),
             None => command.env_remove("PUNCTUAL_DATABASE"),

@@ -97,7 +97,7 @@ pub(crate) async fn create(
     let now = app.now();
     let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
     caller.must_reach(wanted.project.as_deref())?;
-    let outlook = look(&app, &wanted, now)?;
+    let outlook = look(&app, None, &wanted, now)?;
     if params.dry_run {
         return dry_run(&app, None, Some(&wanted), outlook.warnings);
     }
@@ -210,7 +210,7 @@ pub(crate) async fn update(
     }
     let wanted = change.apply_to(&before, &app, &caller.token.name, now)?;
     caller.must_reach(wanted.project.as_deref())?;
-    let outlook = look(&app, &wanted, now)?;
+    let outlook = look(&app, Some(&before), &wanted, now)?;
     if params.dry_run {
         return dry_run(&app, Some(&before), Some(&wanted), outlook.warnings);
     }
@@ -352,7 +352,7 @@ pub(crate) async fn preview(
 ) -> Result<Json<PreviewView>, ApiError> {
     let now = app.now();
     let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
-    let Outlook { description, slots, runs_per_day, warnings } = look(&app, &wanted, now)?;
+    let Outlook { description, slots, runs_per_day, warnings } = look(&app, None, &wanted, now)?;
     Ok(Json(PreviewView { description, next: slots.iter().map(FireView::of).collect(), runs_per_day, warnings }))
 }
 
@@ -391,10 +391,14 @@ fn refuse_file(schedule: &Schedule) -> Result<(), ApiError> {
     Err(ApiError::conflict("kept_in_file", detail))
 }
 
-fn look(app: &App, wanted: &Schedule, now: Timestamp) -> Result<Outlook, ApiError> {
+fn look(app: &App, before: Option<&Schedule>, wanted: &Schedule, now: Timestamp) -> Result<Outlook, ApiError> {
     let limits =
         checks::Limits { min_interval: app.rules.min_interval, runs_per_day_warning: app.rules.runs_per_day_warning };
-    checks::check(wanted, &app.settings, &limits, now, PREVIEWED).map_err(|refused| {
+    let checked = match before {
+        None => checks::check(wanted, &app.settings, &limits, now, PREVIEWED),
+        Some(before) => checks::check_change(before, wanted, &app.settings, &limits, now, PREVIEWED),
+    };
+    checked.map_err(|refused| {
         let field = match wanted.trigger {
             punctual_core::schedule::Trigger::Every(_) => "intervalMinutes",
             punctual_core::schedule::Trigger::At(_) => "runAt",

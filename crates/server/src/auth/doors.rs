@@ -17,11 +17,32 @@ const FRESH_FOR: Duration = Duration::from_secs(2);
 /// How often it is noted that a token is used.
 const NOTED_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
+/// So many wrong tokens are answered at once: somebody has mistyped.
+const WRONG_FREE: u32 = 5;
+
+/// How long the answer to the next one waits; each one more doubles it.
+const WRONG_WAIT: Duration = Duration::from_millis(100);
+
+/// No answer waits longer.
+const WRONG_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// So long without one, and all is forgotten.
+const WRONG_KEPT: Duration = Duration::from_secs(60);
+
 /// Which tokens are good, and by which names this server may be called.
 #[derive(Debug)]
 pub struct Doors {
     hosts: Vec<String>,
     known: Mutex<Known>,
+    wrong: Mutex<Wrong>,
+}
+
+/// Tokens that were tried and are none.
+#[derive(Debug, Default)]
+struct Wrong {
+    count: u32,
+    /// When the last one came, since the machine was started.
+    last_at: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +56,7 @@ struct Known {
 impl Doors {
     /// Doors of a server that may be called by these names, as `Host` and `Origin` have them.
     pub fn new(hosts: Vec<String>) -> Doors {
-        Doors { hosts, known: Mutex::default() }
+        Doors { hosts, known: Mutex::default(), wrong: Mutex::default() }
     }
 
     /// Whether this server may be called by a name. Names of this machine's own loopback are always its own.
@@ -44,6 +65,16 @@ impl Doors {
         let name = name.map_or(host, |(name, _)| name).to_ascii_lowercase();
         matches!(name.as_str(), "localhost" | "127.0.0.1" | "[::1]")
             || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(&name) || own.eq_ignore_ascii_case(host))
+    }
+
+    /// Somebody has tried a token that is none: how long the answer waits. Whoever has a good one is not kept waiting.
+    pub(crate) fn wrong_token(&self, boot: Duration) -> Duration {
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = WRONG_KEPT < boot.saturating_sub(wrong.last_at);
+        wrong.count = if is_over { 1 } else { wrong.count.saturating_add(1) };
+        wrong.last_at = boot;
+        let doublings = wrong.count.saturating_sub(WRONG_FREE).min(10);
+        if doublings == 0 { Duration::ZERO } else { (WRONG_WAIT * 2_u32.pow(doublings - 1)).min(WRONG_WAIT_MAX) }
     }
 
     /// The token of a secret, if it is good now.
@@ -113,5 +144,18 @@ impl Doors {
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guessing_gets_slower_until_it_stops() {
+        let doors = Doors::new(vec![]);
+        let waits: Vec<u128> = (0..13).map(|at| doors.wrong_token(Duration::from_secs(at)).as_millis()).collect();
+        assert_eq!(waits, [0, 0, 0, 0, 0, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+        assert_eq!(doors.wrong_token(Duration::from_secs(80)), Duration::ZERO);
     }
 }

@@ -88,9 +88,12 @@ pub(crate) async fn guard(
         let secret = bearer(request.headers())?;
         let (now, boot) = (app.clock.now(), app.clock.boot());
         let found = app.doors.find(&*app.store, &secret, now, boot).await?;
-        let token = found.ok_or_else(|| {
-            ApiError::new(StatusCode::UNAUTHORIZED, "bad_token", "this token is not known here, or its time is over")
-        })?;
+        let Some(token) = found else {
+            // Guessing is slow, from wherever it comes.
+            tokio::time::sleep(app.doors.wrong_token(boot)).await;
+            let detail = "this token is not known here, or its time is over";
+            return Err(ApiError::new(StatusCode::UNAUTHORIZED, "bad_token", detail));
+        };
         if !right.is_held_by(token.role) {
             return Err(not_allowed());
         }

@@ -14,4 +14,5 @@ mod serve;
 
 pub use app::{App, HouseRules};
 pub use pulse::Pulse;
+pub use routes::router;
 pub use serve::serve;

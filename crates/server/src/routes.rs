@@ -57,8 +57,8 @@ fn describe(item: &mut PathItem, right: Right) {
     }
 }
 
-/// Everything that a server answers.
-pub(crate) fn router(app: App) -> Router {
+/// Everything that a server answers: what [`crate::serve`] puts behind a listener.
+pub fn router(app: App) -> Router {
     let routes = Routes::new(app.clone())
         .with(Right::Edit, routes!(schedules::create))
         .with(Right::View, routes!(schedules::list))

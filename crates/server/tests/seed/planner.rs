@@ -1,8 +1,13 @@
 //! §13 a, the planner: which items it makes, keeps, and takes away.
 
-use punctual_core::journal::Body;
-use punctual_core::run::RunState;
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use punctual_core::RunId;
+use punctual_core::journal::{Body, PlanEntry, PlannedRun};
+use punctual_core::run::{Run, RunState};
+use punctual_store::{Expected, PlanSubject, PlanWrite, ScheduleChange, Written};
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::support::{Base, HOUR, MINUTE, Way, World, at, field, fields, on_both_stores};
 
@@ -183,9 +188,8 @@ async fn planning_again(base: Base) {
     let cron = json!({"agentId": "reconciler", "timezone": "UTC", "scheduleType": "CRON", "cronExpr": "0 0 * * * *"});
     let id = world.create(cron).await;
     world.advance_to("10:30").await;
-    let planned = |runs: Vec<punctual_core::run::Run>| -> Vec<_> {
-        runs.iter().map(|run| (run.id, run.key.to_string(), run.scheduled_at)).collect()
-    };
+    let planned =
+        |runs: Vec<Run>| -> Vec<_> { runs.iter().map(|run| (run.id, run.key.to_string(), run.scheduled_at)).collect() };
     let first = planned(world.runs(id).await);
     assert_eq!(first.len(), 16, "09:00 to 24:00");
     // Every edit moves planning back to now, and every start of a node looks at everything anew.
@@ -196,13 +200,15 @@ async fn planning_again(base: Base) {
         world.advance(MINUTE).await;
         assert_eq!(planned(world.runs(id).await), first, "round {round}");
     }
-    // A planning decision that comes twice is carried out once.
-    let subject = world.store.subject(id, world.now()).await.unwrap().expect("it is there");
     let list = world.get("/api/executions/future").await;
-    let mut keys = field(&list, "idempotencyKey");
-    keys.dedup();
-    assert_eq!(keys.len(), 13, "11:00 to 23:00, each key once");
-    assert_eq!(subject.runs.iter().filter(|run| run.is_untouched()).count(), 14);
+    let keys: BTreeSet<String> = field(&list, "idempotencyKey").iter().map(Value::to_string).collect();
+    assert_eq!(keys.len(), 13, "11:00 to 23:00, each under a key of its own");
+    // Whoever plans a slot once more, with everything else as it is, changes nothing.
+    let subject = world.store.subject(id, world.now()).await.unwrap().expect("it is there");
+    for run in &subject.runs {
+        assert_eq!(world.store.plan(world.now(), vec![once_more(&subject, run)]).await.unwrap(), [Written::Conflict]);
+    }
+    assert_eq!(planned(world.runs(id).await), first);
     let entries = world.entries().await;
     let made = entries.iter().filter_map(|entry| match &entry.body {
         Body::Planned(plan) => Some(plan.runs.len()),
@@ -211,4 +217,37 @@ async fn planning_again(base: Base) {
     assert_eq!(made.sum::<usize>(), 16, "each item was made once");
     assert_eq!(world.every_slot_has_one_answer(id).await, 2);
     world.end().await;
+}
+
+/// A plan of a schedule as it is, with another run for a slot that has one.
+fn once_more(subject: &PlanSubject, run: &Run) -> PlanWrite {
+    let record = &subject.task.record;
+    let (schedule, version, cursor) = (record.schedule.id, record.schedule.version, record.schedule.cursor.clone());
+    let another = PlannedRun {
+        id: RunId(Uuid::new_v4()),
+        key: run.key.clone(),
+        scheduled_at: run.scheduled_at,
+        due_at: run.due_at,
+        expires_at: run.expires_at,
+        follows: None,
+    };
+    let plan = PlanEntry {
+        schedule,
+        version,
+        cursor: cursor.clone(),
+        plan_at: record.plan_at,
+        zone_data: record.zone_data.clone(),
+        outage: record.outage,
+        runs: vec![another],
+        moved: vec![],
+        withdrawn: vec![],
+    };
+    PlanWrite {
+        expected: Expected::At { schedule, version, cursor, outage: record.outage },
+        change: ScheduleChange::None,
+        skips: vec![],
+        let_go: vec![],
+        plan: Some(plan),
+        by: None,
+    }
 }

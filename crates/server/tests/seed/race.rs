@@ -45,6 +45,16 @@ struct Race {
     editor: Editor,
 }
 
+/// One round: a schedule, its slot that fires, and the edit.
+struct Heat {
+    id: ScheduleId,
+    slot: Timestamp,
+    edit: Edit,
+    edited_at: Timestamp,
+    /// The last entry before it.
+    since: u64,
+}
+
 impl Race {
     async fn new(base: Base) -> Race {
         let world = World::at(base, "09:00").await;
@@ -55,32 +65,28 @@ impl Race {
         Race { world, node, claimer, editor }
     }
 
-    /// A schedule that fires in a minute, and when that is.
-    async fn line_up(&self, number: usize) -> (ScheduleId, Timestamp) {
+    /// A schedule that fires now.
+    async fn line_up(&self, number: usize, edit: Edit, beside: SignedDuration) -> Heat {
         self.world.advance(MINUTE).await;
         let sign = self.world.settings.sign(self.node, self.world.now(), 0);
         self.world.store.renew(&sign).await.unwrap();
         self.world.store.take_planner(&sign).await.unwrap();
-        let slot = self.world.now() + MINUTE;
+        let (slot, since) = (self.world.now() + MINUTE, self.world.store.head().await.unwrap().seq);
         let schedule = json!({"agentId": "reminder", "name": format!("race-{number}"), "prompt": "version 1",
             "scheduleType": "CRON", "cronExpr": cron(slot), "dialect": "spring",
             "executorPolicy": {"maxConcurrent": 1_000}});
         let id = self.world.create(schedule).await;
         self.world.advance(MINUTE).await;
-        (id, slot)
+        Heat { id, slot, edit, edited_at: slot + beside, since }
     }
 
-    fn fire(&self, now: Timestamp) -> Stepped<'_, Result<Round, StoreError>> {
+    fn fire(&self, heat: &Heat) -> Stepped<'_, Result<Round, StoreError>> {
+        let now = heat.slot + SignedDuration::from_millis(20);
         Stepped::new(async move { self.claimer.tick(now, 8, &BTreeSet::new()).await })
     }
 
-    fn edit(
-        &self,
-        id: ScheduleId,
-        slot: Timestamp,
-        edit: Edit,
-        now: Timestamp,
-    ) -> Stepped<'_, Result<Schedule, EditError>> {
+    fn edit(&self, heat: &Heat) -> Stepped<'_, Result<Schedule, EditError>> {
+        let Heat { id, slot, edit, edited_at, .. } = *heat;
         let change = move |schedule: &Schedule| {
             let mut changed = serde_json::to_value(schedule).unwrap();
             changed["work"]["agent"]["prompt"] = json!("version 2");
@@ -92,19 +98,25 @@ impl Race {
             changed["trigger"]["cron"][0]["expression"] = json!(cron(time));
             serde_json::from_value(changed).unwrap()
         };
-        Stepped::new(async move { self.editor.edit(id, None, now, change).await })
+        Stepped::new(async move { self.editor.edit(id, None, edited_at, change).await })
     }
 
     /// Lets everything that a round has left behind end, and looks at what became of its slots.
-    async fn look(&self, id: ScheduleId, slot: Timestamp, edit: Edit, is_timely: bool, order: &str) {
+    async fn look(&self, heat: &Heat, fired: &Round, order: &str) {
+        let Heat { id, slot, edit, edited_at, since } = *heat;
+        let order = format!("{edit:?} at {edited_at}, {order}");
         self.end_all(slot).await;
         self.world.advance(SECOND * 45).await;
         let later = self.world.now();
         let round = Stepped::new(self.claimer.tick(later, 8, &BTreeSet::new())).finish().unwrap();
-        assert!(round.started.iter().all(|started| started.run.schedule == Some(id)), "{order}");
+        for started in fired.started.iter().chain(&round.started) {
+            let run = &started.run;
+            // What its agent is told is what its version says.
+            assert_eq!((run.schedule, prompt(run)), (Some(id), format!("version {}", run.version)), "{order}");
+        }
         self.end_all(later).await;
 
-        let entries = self.world.entries().await;
+        let entries = self.world.entries_after(since).await;
         let mut standing: BTreeMap<String, BTreeSet<RunId>> = BTreeMap::new();
         for entry in &entries {
             let Body::Planned(plan) = &entry.body else { continue };
@@ -115,8 +127,8 @@ impl Race {
             assert!(standing.values().all(|runs| runs.len() <= 1), "{order}: at entry {}: {standing:?}", entry.seq);
         }
         // An edit that is older than the fire but comes behind it does not know of the slot: it was the old version's.
-        if is_timely {
-            self.world.every_slot_until(id, later).await;
+        if slot <= edited_at {
+            self.world.check_slots(&entries, id, later);
         }
         let runs = self.world.runs(id).await;
         let mut started: BTreeMap<Timestamp, Vec<u64>> = BTreeMap::new();
@@ -124,8 +136,6 @@ impl Race {
             let Body::RunsStarted { runs: ids } = &entry.body else { continue };
             for run in runs.iter().filter(|run| ids.contains(&run.id)) {
                 started.entry(run.scheduled_at).or_default().push(run.version);
-                // What it is told is what its version says.
-                assert_eq!(prompt(run), format!("version {}", run.version), "{order}");
             }
         }
         assert!(started.values().all(|versions| versions.len() == 1), "{order}: started {started:?}");
@@ -180,24 +190,21 @@ async fn every_order(base: Base) {
         for beside in BESIDE {
             for pattern in 0..2_u32.pow(ORDERED) {
                 number += 1;
-                let (id, slot) = race.line_up(number).await;
-                let mut fire = race.fire(slot + SignedDuration::from_millis(20));
-                let mut change = race.edit(id, slot, edit, slot + beside);
+                let heat = race.line_up(number, edit, beside).await;
+                let (mut fire, mut change) = (race.fire(&heat), race.edit(&heat));
                 let mut order = String::new();
                 for bit in 0..ORDERED {
-                    let is_fire = pattern & (1 << bit) != 0;
-                    match (fire.is_done(), change.is_done()) {
-                        (true, true) => break,
-                        (true, false) => change.step(),
-                        (false, true) => fire.step(),
-                        (false, false) if is_fire => fire.step(),
-                        (false, false) => change.step(),
+                    let is_fires_turn = pattern & (1 << bit) != 0;
+                    if fire.is_done() || !is_fires_turn && !change.is_done() {
+                        change.step();
+                        order.push('e');
+                    } else {
+                        fire.step();
+                        order.push('f');
                     }
-                    order.push(if is_fire { 'f' } else { 'e' });
                 }
                 change.finish().unwrap();
-                fire.finish().unwrap();
-                race.look(id, slot, edit, !beside.is_negative(), &format!("{edit:?} {beside} {order}")).await;
+                race.look(&heat, &fire.finish().unwrap(), &order).await;
                 orders.insert(order);
             }
         }
@@ -215,20 +222,20 @@ on_both_stores!(
 async fn at_once(base: Base) {
     let race = Race::new(base).await;
     for number in 0..ROUNDS {
-        let (edit, beside) = (EDITS[number % 3], BESIDE[number / 3 % 3]);
-        let (id, slot) = race.line_up(number).await;
+        let heat = race.line_up(number, EDITS[number % 3], BESIDE[number / 3 % 3]).await;
         let barrier = Barrier::new(2);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
+        let fired = std::thread::scope(|scope| {
+            let fired = scope.spawn(|| {
                 barrier.wait();
-                race.fire(slot + SignedDuration::from_millis(20)).finish().unwrap();
+                race.fire(&heat).finish().unwrap()
             });
             scope.spawn(|| {
                 barrier.wait();
-                race.edit(id, slot, edit, slot + beside).finish().unwrap();
+                race.edit(&heat).finish().unwrap()
             });
+            fired.join().unwrap()
         });
-        race.look(id, slot, edit, !beside.is_negative(), &format!("round {number}: {edit:?} {beside}")).await;
+        race.look(&heat, &fired, &format!("round {number}")).await;
     }
     race.world.end().await;
 }

@@ -269,10 +269,16 @@ impl World {
         items
     }
 
+    /// Everything that has happened.
     pub(crate) async fn entries(&self) -> Vec<Entry> {
+        self.entries_after(0).await
+    }
+
+    /// What has happened since an entry.
+    pub(crate) async fn entries_after(&self, seq: u64) -> Vec<Entry> {
         let mut entries: Vec<Entry> = vec![];
         loop {
-            let after = entries.last().map_or(0, |entry| entry.seq);
+            let after = entries.last().map_or(seq, |entry| entry.seq);
             let page = self.store.entries(after, 1_000).await.expect("the store answers");
             if page.is_empty() {
                 return entries;
@@ -283,12 +289,12 @@ impl World {
 
     /// Every slot of a schedule up to now has one answer, by its timetable. How many slots that were.
     pub(crate) async fn every_slot_has_one_answer(&self, schedule: ScheduleId) -> usize {
-        self.every_slot_until(schedule, self.now()).await
+        self.check_slots(&self.entries().await, schedule, self.now())
     }
 
-    /// The same up to an instant.
-    pub(crate) async fn every_slot_until(&self, schedule: ScheduleId, until: Timestamp) -> usize {
-        slots::check(&self.entries().await, schedule, &self.settings, until)
+    /// The same by these entries, up to an instant.
+    pub(crate) fn check_slots(&self, entries: &[Entry], schedule: ScheduleId, until: Timestamp) -> usize {
+        slots::check(entries, schedule, &self.settings, until)
     }
 
     /// The end of the world: its rows are what its journal adds up to.

@@ -134,6 +134,11 @@ impl Race {
         let mut started: BTreeMap<Timestamp, Vec<u64>> = BTreeMap::new();
         for entry in &entries {
             let Body::RunsStarted { runs: ids } = &entry.body else { continue };
+            // What has begun is not taken away from under its agent.
+            assert!(
+                ids.iter().all(|id| runs.iter().any(|run| run.id == *id)),
+                "{order}: of {ids:?} there are {runs:?}"
+            );
             for run in runs.iter().filter(|run| ids.contains(&run.id)) {
                 started.entry(run.scheduled_at).or_default().push(run.version);
             }

@@ -23,7 +23,7 @@ cargo xtask COMMAND
             several nodes on PostgreSQL beside workers with SKIP LOCKED
   postgres  a throwaway PostgreSQL server, for a command or until Ctrl-C: cargo xtask postgres [--durable] [-- COMMAND ARGS];
             the command finds it in PUNCTUAL_TEST_POSTGRES
-  plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|sim]
+  plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|seed|sim]
   help      this text
 ";
 

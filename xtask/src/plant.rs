@@ -13,6 +13,7 @@ use anyhow::{Context, bail, ensure};
 use crate::shell::{command, root};
 
 mod core;
+mod seed;
 mod sim;
 mod store;
 
@@ -60,7 +61,7 @@ impl fmt::Display for Caught {
     }
 }
 
-fn fields() -> [Field; 3] {
+fn fields() -> [Field; 4] {
     let in_one_place = |bugs: &[Bug]| {
         let planted = |(what, file, stands, planted): &Bug| Planted {
             what,
@@ -72,6 +73,7 @@ fn fields() -> [Field; 3] {
     let sim_bugs = sim::BUGS.iter().map(|(what, rules, places)| Planted { what, places: places.to_vec(), rules });
     let core_tests = &["-p", "punctual-core", "--lib", "--tests"];
     let store_tests = &["-p", "punctual-store", "--test", "memory", "--test", "differential", "--", "--skip", "sqlite"];
+    let seed_tests = &["-p", "punctual-server", "--test", "seed", "--", "sqlite"];
     [
         Field {
             name: "core",
@@ -80,6 +82,7 @@ fn fields() -> [Field; 3] {
             trial: Trial::Tests(core_tests),
         },
         Field { name: "store", folder: "crates", bugs: in_one_place(store::BUGS), trial: Trial::Tests(store_tests) },
+        Field { name: "seed", folder: "crates", bugs: in_one_place(seed::BUGS), trial: Trial::Tests(seed_tests) },
         Field { name: "sim", folder: "crates", bugs: sim_bugs.collect(), trial: Trial::Simulation },
     ]
 }
@@ -88,7 +91,7 @@ fn fields() -> [Field; 3] {
 pub(crate) fn plant(only: Option<&str>) -> anyhow::Result<()> {
     let mut fields = Vec::from(fields());
     fields.retain(|field| only.is_none_or(|only| only == field.name));
-    ensure!(!fields.is_empty(), "there is no field of that name; there are core, store and sim");
+    ensure!(!fields.is_empty(), "there is no field of that name; there are core, store, seed and sim");
     let scratch = root().join("target/planted");
     let tree = scratch.join("tree");
     copy_workspace(&tree)?;

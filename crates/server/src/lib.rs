@@ -16,4 +16,5 @@ mod serve;
 pub use app::{App, HouseRules};
 pub use inside::{LookedAt, look};
 pub use pulse::Pulse;
+pub use routes::router;
 pub use serve::serve;

@@ -131,7 +131,14 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a clock behind the store's gives a lease that ends too early",
         &["I3"],
-        &[("engine/src/keeper.rs", "if renewal.at.duration_since(now) <= BURY_AFTER {", "if true {")],
+        &[
+            ("engine/src/keeper.rs", "BURY_AFTER < answer.at.duration_since(signed_at)", "signed_at < Timestamp::MIN"),
+            (
+                "engine/src/keeper.rs",
+                "|time| time.when_running_for(boot)",
+                "|time| now.min(time.when_running_for(boot))",
+            ),
+        ],
     ),
     (
         "an older copy of the store goes unnoticed",

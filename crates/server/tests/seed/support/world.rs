@@ -16,7 +16,7 @@ use punctual_engine::edit::Editor;
 use punctual_engine::ids::{Ids, RandomIds};
 use punctual_engine::meters::Meters;
 use punctual_engine::node::{Nudges, Parts};
-use punctual_engine::runner::Runner;
+use punctual_engine::runner::{Runner, Runners};
 use punctual_engine::settings::Settings;
 use punctual_server::auth::{Doors, Secret};
 use punctual_server::{App, HouseRules, Pulse, router};
@@ -137,7 +137,7 @@ impl World {
             clock: Arc::<VirtualClock>::clone(&self.clock),
             ids: Arc::new(RandomIds),
             settings: Arc::new(Settings { name: name.to_owned(), ..(*self.settings).clone() }),
-            runners: Arc::new(AGENTS.map(|agent| (agent.to_owned(), Arc::clone(&runner))).into()),
+            runners: Arc::new(Runners::new(AGENTS.map(|agent| (agent.to_owned(), Arc::clone(&runner))).into())),
             nudges,
             spawn: Arc::<Hall>::clone(&hall),
             meters: Arc::<Meters>::default(),

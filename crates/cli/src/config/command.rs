@@ -19,6 +19,10 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
+    /// Say whether it is right, and nothing else: what happens without options, too
+    #[arg(long, conflicts_with = "print")]
+    check: bool,
+
     /// Print every setting with its value, defaults included
     #[arg(long)]
     print: bool,

@@ -143,7 +143,7 @@ impl Config {
 
 /// What a file says that anybody can write is not the operator's word.
 fn refuse_open(file: &Path) -> anyhow::Result<()> {
-    let is_open = std::fs::metadata(file).is_ok_and(|metadata| metadata.mode() & 0o002 != 0);
+    let is_open = std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o002 != 0);
     anyhow::ensure!(
         !is_open,
         "anybody can write {0}, and so say what runs here; `chmod o-w {0}` ends that",

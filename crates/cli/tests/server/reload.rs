@@ -139,7 +139,8 @@ fn what_has_fired_can_still_be_changed_and_the_journal_is_filtered() {
     let api = Client::of(&place);
     let once = json!({"agentId": "one", "scheduleType": "IMMEDIATE", "prompt": "a"});
     let id = api.post("/api/schedules", once).json(201)["scheduleId"].as_str().unwrap().to_owned();
-    place.until("it has run", |place| place.effects().len() == 1);
+    let has_ended = || api.get("/api/journal?kind=schedule_changed").json(200).as_array().map(Vec::len) == Some(2);
+    place.until("it is over", |place| place.effects().len() == 1 && has_ended());
     let changed = api.put(&format!("/api/schedules/{id}"), json!({"prompt": "b"})).json(200);
     assert_eq!(changed["prompt"], "b");
     assert_eq!(place.effects().len(), 1);
@@ -148,7 +149,8 @@ fn what_has_fired_can_still_be_changed_and_the_journal_is_filtered() {
         let entries = api.get(&format!("/api/journal?{query}")).json(200);
         entries.as_array().unwrap().iter().map(|entry| entry["kind"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(kinds("kind=schedule_changed").len(), 2);
+    // Made, come to its end, changed.
+    assert_eq!(kinds("kind=schedule_changed").len(), 3);
     assert!(kinds(&format!("scheduleId={id}")).contains(&"attempt_ended".to_owned()));
     assert_eq!(kinds(&format!("scheduleId={id}&kind=attempt_ended&from=2020-01-01T00:00:00Z")).len(), 1);
     assert!(kinds("to=2020-01-01T00:00:00Z").is_empty());

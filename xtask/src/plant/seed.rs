@@ -32,7 +32,12 @@ pub(super) const BUGS: &[Bug] = &[
         ".iter().take(0).map(standing).collect()",
     ),
     ("who has not claimed may start", "store/src/change.rs", "run.epoch() == settlement.epoch && ", ""),
-    ("a report is lost", "engine/src/node.rs", "report: finish.report }", "report: Report::default() }"),
+    (
+        "a report is lost",
+        "engine/src/node.rs",
+        "self.completed(finish.report, event)",
+        "self.completed(Report::default(), event)",
+    ),
     ("there is no rest before a retry", "core/src/run/retry.rs", "rest.saturating_add(jitter as i64)", "jitter as i64"),
     (
         "one try too many",

@@ -70,7 +70,8 @@ pub(crate) async fn run(args: HistoryArgs) -> anyhow::Result<()> {
     }
     let names = Names::read(&client).await?;
     let rows = past.iter().map(|it| row(it, &names, &wall));
-    let mut text = table(&["ENDED", "SCHEDULE", "AGENT", "SCHEDULED", "RESULT", "TRY", "TOOK", "WHAT", "RUN"], rows);
+    let mut text =
+        table(&["ENDED", "SCHEDULE", "AGENT", "SCHEDULED", "RESULT", "TRY", "TOOK", "COST", "WHAT", "RUN"], rows);
     if past.len() == args.limit {
         text += &format!("\nThe latest {} are shown; --limit shows more.\n", past.len());
     }
@@ -138,6 +139,7 @@ fn row(past: &Past, names: &Names, wall: &Wall) -> Vec<String> {
         past.result().to_owned(),
         past.attempt.map(|attempt| attempt.to_string()).unwrap_or_default(),
         past.duration_ms.map(span_of_ms).unwrap_or_default(),
+        past.cost().map(|cost| format!("${cost:.4}")).unwrap_or_default(),
         one_line(&past.what()),
         past.execution_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
     ]

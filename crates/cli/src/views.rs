@@ -98,9 +98,15 @@ pub(crate) struct Past {
     pub(crate) response_summary: Option<String>,
     pub(crate) attempt: Option<u32>,
     pub(crate) count: Option<u64>,
+    pub(crate) llm_metrics: Option<Value>,
 }
 
 impl Past {
+    /// What it has cost, in US dollars.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.llm_metrics.as_ref()?["estimatedCostUsd"].as_f64()
+    }
+
     /// How it ended, in a word.
     pub(crate) fn result(&self) -> &str {
         match self.result_status.as_str() {

@@ -75,7 +75,7 @@ async fn in_time(request: Request, next: Next) -> Response {
     }
 }
 
-/// Everything that a server answers: what [`crate::serve`] puts behind a listener.
+/// Everything that a server answers: what [`crate::serve()`] puts behind a listener.
 pub fn router(app: App) -> Router {
     let routes = Routes::new(app.clone())
         .with(Right::Edit, routes!(schedules::create))

@@ -58,7 +58,7 @@ impl Slots {
                 }
                 Ok(())
             }
-            Body::Skipped(skip) => self.skip(skip, entry.at, moment),
+            Body::Skipped(skip) => self.skip(skip, entry.at, before, moment),
             Body::Planned(plan) => self.plan(plan, entry.at, before, moment),
             _ => self.catch_ups.note(entry, before),
         }
@@ -123,7 +123,7 @@ impl Slots {
         Ok(())
     }
 
-    fn skip(&mut self, skip: &SkipEntry, at: Timestamp, moment: &Moment) -> Check {
+    fn skip(&mut self, skip: &SkipEntry, at: Timestamp, before: &World, moment: &Moment) -> Check {
         let Some(answers) = self.schedules.get_mut(&skip.schedule) else {
             return ensure("I12", false, || format!("a skip for schedule {}, which is not there", skip.schedule));
         };
@@ -143,6 +143,11 @@ impl Slots {
             let is_anew =
                 version.zone_data != answers.version.zone_data && slot.is_second_pass && at < slot.scheduled_at;
             if is_anew && matches!(answers.by_key.get(&slot.key()), Some((_, Answer::Skip(_)))) {
+                answers.by_key.remove(&slot.key());
+            }
+            // A clock that leapt may have had a run forgotten that was called off ahead of its time: its slot ends without one.
+            let is_forgotten = |answer: &Answer| matches!(answer, Answer::Run(id) if !before.runs.contains_key(id));
+            if answers.by_key.get(&slot.key()).is_some_and(|(_, answer)| is_forgotten(answer)) {
                 answers.by_key.remove(&slot.key());
             }
             answers.answer(slot, Answer::Skip(skip.reason))?;

@@ -12,9 +12,11 @@ mod inside;
 mod pulse;
 mod routes;
 mod serve;
+mod tls;
 
 pub use app::{App, HouseRules};
 pub use inside::{LookedAt, look};
 pub use pulse::Pulse;
 pub use routes::router;
 pub use serve::serve;
+pub use tls::Certificate;

@@ -23,6 +23,18 @@ pub(crate) struct Http {
     client: reqwest::Client,
 }
 
+/// Names the file with the certificate of an authority that is trusted besides those of this system.
+const AUTHORITY_VARIABLE: &str = "PUNCTUAL_CA";
+
+fn authority() -> Result<Option<reqwest::Certificate>, Failure> {
+    let Some(file) = std::env::var_os(AUTHORITY_VARIABLE).filter(|file| !file.is_empty()) else { return Ok(None) };
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::input(format!("{AUTHORITY_VARIABLE}: {}: {error}", std::path::Path::new(&file).display()))
+    };
+    let pem = std::fs::read(&file).map_err(|error| wrong(&error))?;
+    reqwest::Certificate::from_pem(&pem).map(Some).map_err(|error| wrong(&error))
+}
+
 /// A request that is about to be sent.
 pub(super) struct Asked<'a> {
     pub(super) method: Method,
@@ -57,6 +69,10 @@ impl Http {
         let builder = reqwest::Client::builder().connect_timeout(CONNECT_MAX).redirect(redirect::Policy::none());
         // No proxy knows what is on this machine.
         let builder = if is_here { builder.no_proxy() } else { builder };
+        let builder = match authority()? {
+            Some(authority) => builder.add_root_certificate(authority),
+            None => builder,
+        };
         let client = builder.build().map_err(|error| Failure::input(format!("preparing for {url}: {error}")))?;
         Ok(Http { base, token, client })
     }

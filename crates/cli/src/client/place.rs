@@ -38,7 +38,7 @@ pub(crate) fn token(database: &DatabaseArgs) -> Token {
 /// The address that a server has left beside its database. It may be gone by now.
 pub(crate) fn left_url(database: &DatabaseArgs) -> Option<String> {
     let text = std::fs::read_to_string(database.server_file()).ok()?;
-    Some(text.trim().to_owned()).filter(|url| url.starts_with("http://"))
+    Some(text.trim().to_owned()).filter(|url| url.starts_with("http://") || url.starts_with("https://"))
 }
 
 /// The file beside the database that says where its server is. A clean stop takes it away; a killed server leaves it, and
@@ -49,9 +49,9 @@ pub(crate) struct ServerFile {
 }
 
 impl ServerFile {
-    /// Says where the server is that listens on an address.
-    pub(crate) fn write(database: &DatabaseArgs, address: SocketAddr) -> anyhow::Result<ServerFile> {
-        let file = ServerFile { path: database.server_file(), text: format!("http://{}\n", reachable(address)) };
+    /// Says where the server is.
+    pub(crate) fn write(database: &DatabaseArgs, url: &str) -> anyhow::Result<ServerFile> {
+        let file = ServerFile { path: database.server_file(), text: format!("{url}\n") };
         file.put().with_context(|| format!("writing where the server is to {}", file.path.display()))?;
         Ok(file)
     }
@@ -81,7 +81,7 @@ fn remove(path: &Path) {
 }
 
 /// Nobody can call an address that stands for all of them.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

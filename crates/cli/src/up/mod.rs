@@ -85,6 +85,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let runners = Arc::new(Runners::new(build::runners(&config)?));
     let rules = web::house_rules(&config, &zones)?;
     let settings = Arc::new(build::settings(&config, zones, &args.name));
+    let certificate = args.web.certificate()?;
     let store = args.database.serve()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
     runtime.block_on(async {
@@ -106,9 +107,10 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         }
         let listener = args.web.open().await?;
         let address = listener.local_addr().context("asking where the API is")?;
+        let url = args.web.url(address);
         first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
         // Whoever looks for the server finds it by this, until it has stopped.
-        let server_file = ServerFile::write(&args.database, address)?;
+        let server_file = ServerFile::write(&args.database, &url)?;
         let end_serving = CancellationToken::new();
         let meters = Arc::new(Meters::default());
         let app = App {
@@ -123,8 +125,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             doors: Arc::new(Doors::new(args.web.allow_host.clone())),
             pulse: Pulse::new(end_serving.clone()),
         };
-        let serving = tokio::spawn(punctual_server::serve(app, listener, end_serving.clone()));
-        say_hello(&args, &config, &synced, address)?;
+        let serving = tokio::spawn(punctual_server::serve(app, listener, certificate, end_serving.clone()));
+        say_hello(&args, &config, &synced, &url)?;
         let reloader = reload::Reloader {
             file: args.config.clone(),
             config,
@@ -187,14 +189,9 @@ fn watch_signals(stop: CancellationToken, nudges: Arc<Nudges>) -> anyhow::Result
     Ok(())
 }
 
-fn say_hello(
-    args: &UpArgs,
-    config: &Config,
-    synced: &sync::Synced,
-    address: std::net::SocketAddr,
-) -> anyhow::Result<()> {
+fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced, url: &str) -> anyhow::Result<()> {
     let mut text = format!(
-        "Punctual {} is up.\n  API        http://{address}\n  token      {}\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
+        "Punctual {} is up.\n  API        {url}\n  token      {}\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
         env!("CARGO_PKG_VERSION"),
         args.database.token_file().display(),
         args.database.database,

@@ -1,15 +1,17 @@
 //! The HTTP side of a server.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use punctual_core::Elapsed;
 use punctual_core::time::Zones;
-use punctual_server::HouseRules;
+use punctual_server::{Certificate, HouseRules};
 use tokio::net::TcpListener;
 
+use crate::client::reachable;
 use crate::config::Config;
 
 /// Where and how the API is served.
@@ -23,18 +25,44 @@ pub(crate) struct WebArgs {
     #[arg(long, value_name = "HOST")]
     pub(super) allow_host: Vec<String>,
 
+    /// The certificates that connections are encrypted with, PEM, the server's own first; read again when it is renewed
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The key of the certificate, PEM, readable by nobody else
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
     /// Something in front of this server encrypts: without it, only addresses of this machine itself are served
     #[arg(long)]
     behind_proxy: bool,
 }
 
 impl WebArgs {
+    /// The certificate, if there is one.
+    pub(super) fn certificate(&self) -> anyhow::Result<Option<Arc<Certificate>>> {
+        let Some((cert, key)) = self.tls_cert.as_ref().zip(self.tls_key.as_ref()) else { return Ok(None) };
+        let certificate = Certificate::read(cert, key).context("reading the certificate and its key")?;
+        Ok(Some(Arc::new(certificate)))
+    }
+
+    /// Where clients find the server that listens on an address. A certificate is for a name: the first that was given.
+    pub(super) fn url(&self, address: SocketAddr) -> String {
+        let name = self.allow_host.first().filter(|_| self.tls_cert.is_some());
+        match name {
+            Some(name) if name.contains(':') => format!("https://{name}"),
+            Some(name) => format!("https://{name}:{}", address.port()),
+            None if self.tls_cert.is_some() => format!("https://{}", reachable(address)),
+            None => format!("http://{}", reachable(address)),
+        }
+    }
+
     /// Opens the address. Tokens do not travel in the clear unless the operator says that they do not.
     pub(super) async fn open(&self) -> anyhow::Result<TcpListener> {
         anyhow::ensure!(
-            self.listen.ip().is_loopback() || self.behind_proxy,
+            self.listen.ip().is_loopback() || self.behind_proxy || self.tls_cert.is_some(),
             "{} can be reached from other machines, and tokens would travel in the clear: \
-            use 127.0.0.1, or --behind-proxy if something in front of it encrypts",
+            use 127.0.0.1, --tls-cert and --tls-key, or --behind-proxy if something in front of it encrypts",
             self.listen
         );
         TcpListener::bind(self.listen)

@@ -16,4 +16,5 @@ mod reload;
 mod stand_in;
 mod support;
 mod terminal;
+mod tls;
 mod up;

@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
-use crate::client::{self, Client, ClientArgs, Failure, Names, PAGE, Query, read, read_all};
+use crate::client::{self, Client, ClientArgs, Failure, PAGE, Query, read, read_all};
 use crate::output::{one_line, print, print_json, table};
 use crate::times::{Wall, ZoneArgs, span_of_ms};
 use crate::views::{Past, Schedule};
@@ -68,8 +68,7 @@ pub(crate) async fn run(args: HistoryArgs) -> anyhow::Result<()> {
     if past.is_empty() {
         return print("Nothing has happened, as far as these filters see.\n");
     }
-    let names = Names::read(&client).await?;
-    let rows = past.iter().map(|it| row(it, &names, &wall));
+    let rows = past.iter().map(|it| row(it, &wall));
     let mut text =
         table(&["ENDED", "SCHEDULE", "AGENT", "SCHEDULED", "RESULT", "TRY", "TOOK", "COST", "WHAT", "RUN"], rows);
     if past.len() == args.limit {
@@ -130,10 +129,10 @@ fn bound(text: &str, wall: &Wall) -> String {
     }
 }
 
-fn row(past: &Past, names: &Names, wall: &Wall) -> Vec<String> {
+fn row(past: &Past, wall: &Wall) -> Vec<String> {
     vec![
         wall.date_time(past.ended_at),
-        names.of(past.schedule_id),
+        past.shown_name(),
         past.agent_id.clone(),
         wall.date_time(past.scheduled_at),
         past.result().to_owned(),

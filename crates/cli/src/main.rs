@@ -3,6 +3,7 @@
 mod agents;
 mod approvals;
 mod backup;
+mod cancel;
 mod client;
 mod completions;
 mod config;
@@ -53,6 +54,7 @@ enum Command {
     Up(Box<up::UpArgs>),
     Schedule(schedule::ScheduleArgs),
     Trigger(trigger::TriggerArgs),
+    Cancel(cancel::CancelArgs),
     Plan(plan::PlanArgs),
     Timers(timers::TimersArgs),
     History(history::HistoryArgs),
@@ -96,6 +98,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Up(args) => up::run(*args)?,
         Command::Schedule(args) => wait(schedule::run(args))??,
         Command::Trigger(args) => return wait(trigger::run(args))?,
+        Command::Cancel(args) => wait(cancel::run(args))??,
         Command::Plan(args) => wait(plan::run(args))??,
         Command::Timers(args) => wait(timers::run(args))??,
         Command::History(args) => wait(history::run(args))??,

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use punctual_engine::clock::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 
-use crate::client::{self, Client, ClientArgs, Failure, Kind, Query, read, read_all};
+use crate::client::{self, Client, ClientArgs, Failure, Kind, Query, read};
 use crate::output::{clean, print, print_json};
 use crate::times::span_of_ms;
 use crate::views::{Agent, Execution, Past, Schedule};
@@ -106,12 +106,11 @@ async fn whom(client: &Client, text: &str) -> Result<Value, Failure> {
 /// The end of a run: the last line of its history, once nothing more becomes of it.
 async fn end(client: &Client, run: &Execution) -> Result<(Value, Past), Failure> {
     let of_run = Query::default().with("executionId", Some(run.execution_id));
-    let of_day = Query::default().with("agentId", Some(&run.agent_id)).with("dateKey", Some(&run.date_key));
+    let path = format!("/api/executions/{}", run.execution_id);
     loop {
-        // The queue first: what is over there has its line in the history already.
-        let queue: Vec<Execution> = read_all(&client.list("/api/executions/future", &of_day, usize::MAX).await?)?;
-        let found = queue.iter().find(|it| it.execution_id == run.execution_id);
-        if found.is_none_or(Execution::is_over)
+        // The run first: what is over has its line in the history already.
+        let found: Execution = read(&client.get(&path, &Query::default()).await?)?;
+        if found.is_over()
             && let Some(last) = client.history(&of_run, 1).await?.pop()
         {
             let past = read(&last)?;

@@ -58,26 +58,41 @@ impl Schedule {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Execution {
     pub(crate) execution_id: Uuid,
-    pub(crate) date_key: String,
     pub(crate) agent_id: String,
     pub(crate) scheduled_at: Timestamp,
     pub(crate) exec_status: String,
     pub(crate) waiting_for: Option<String>,
+    pub(crate) outcome: Option<String>,
     pub(crate) next_attempt_at: Option<Timestamp>,
     pub(crate) reason: Option<String>,
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
     pub(crate) schedule_id: Option<Uuid>,
+    pub(crate) schedule_name: Option<String>,
 }
 
 impl Execution {
+    /// The name of its schedule.
+    pub(crate) fn shown_name(&self) -> String {
+        shown_name(self.schedule_id, &self.schedule_name, &self.agent_id)
+    }
+
     pub(crate) fn is_at_work(&self) -> bool {
         self.exec_status == "RUNNING"
     }
 
     /// Whether nothing more becomes of it.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.exec_status.as_str(), "SUCCEEDED" | "CANCELLED" | "SKIPPED")
+        self.outcome.is_some()
+    }
+}
+
+/// What the schedule of a run is called: by its agent if it has no name; a dash stands for none.
+fn shown_name(schedule: Option<Uuid>, name: &Option<String>, agent: &str) -> String {
+    match (schedule, name) {
+        (_, Some(name)) => name.clone(),
+        (Some(_), None) => format!("@{agent}"),
+        (None, None) => "-".to_owned(),
     }
 }
 
@@ -87,6 +102,7 @@ impl Execution {
 pub(crate) struct Past {
     pub(crate) execution_id: Option<Uuid>,
     pub(crate) schedule_id: Option<Uuid>,
+    pub(crate) schedule_name: Option<String>,
     pub(crate) agent_id: String,
     pub(crate) scheduled_at: Timestamp,
     pub(crate) started_at: Option<Timestamp>,
@@ -102,6 +118,11 @@ pub(crate) struct Past {
 }
 
 impl Past {
+    /// The name of its schedule.
+    pub(crate) fn shown_name(&self) -> String {
+        shown_name(self.schedule_id, &self.schedule_name, &self.agent_id)
+    }
+
     /// What it has cost, in US dollars.
     pub(crate) fn cost(&self) -> Option<f64> {
         self.llm_metrics.as_ref()?["estimatedCostUsd"].as_f64()

@@ -103,6 +103,27 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, code, detail)
     }
 
+    /// Something is wrong here.
+    pub(crate) fn internal() -> ApiError {
+        let detail = "the server could not carry this out; its log says why";
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    /// It has taken too long.
+    pub(crate) fn too_slow() -> ApiError {
+        let detail = "this took too long, or its body did not come; whether it was carried out is not known";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.0.status
+    }
+
+    /// As clients get it.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(&*self.0).expect("a problem is plain data")
+    }
+
     /// With what it is now.
     pub(crate) fn with_current(mut self, current: impl Serialize) -> ApiError {
         self.0.current = serde_json::to_value(current).ok();
@@ -137,8 +158,7 @@ impl From<StoreError> for ApiError {
             }
             other => {
                 error!(error = %other, cause = ?std::error::Error::source(&other), "a request could not be carried out");
-                let detail = "the server could not carry this out; its log says why";
-                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+                ApiError::internal()
             }
         }
     }

@@ -82,14 +82,19 @@ async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes
         kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json")
     });
     if !is_json {
-        let detail = "send JSON, and say so: Content-Type: application/json";
-        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
+        return Err(not_json());
     }
     Bytes::from_request(request, state).await.map_err(|rejection| {
         let status = rejection.status();
         let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "too_large" } else { "malformed" };
         ApiError::new(status, code, rejection.body_text())
     })
+}
+
+/// The body is something else.
+pub(crate) fn not_json() -> ApiError {
+    let detail = "send JSON, and say so: Content-Type: application/json";
+    ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail)
 }
 
 fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {

@@ -14,8 +14,8 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::api::{
-    approvals, docs, executions, health, journal, metrics, nodes, openapi, output, past, projects, schedules, stream,
-    tokens, why,
+    approvals, describe, docs, executions, health, journal, metrics, nodes, openapi, output, past, projects, schedules,
+    stream, tokens, why,
 };
 use crate::app::App;
 use crate::auth::{Right, guard};
@@ -68,10 +68,7 @@ fn describe(item: &mut PathItem, right: Right) {
 async fn in_time(request: Request, next: Next) -> Response {
     match tokio::time::timeout(ANSWERED_WITHIN, next.run(request)).await {
         Ok(response) => response,
-        Err(_) => {
-            let detail = "this took too long, or its body did not come; whether it was carried out is not known";
-            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail).into_response()
-        }
+        Err(_) => ApiError::too_slow().into_response(),
     }
 }
 
@@ -87,6 +84,7 @@ pub fn router(app: App) -> Router {
         .with(Right::Edit, routes!(schedules::resume))
         .with(Right::View, routes!(schedules::preview))
         .with(Right::View, routes!(executions::future))
+        .with(Right::View, routes!(executions::show))
         .with(Right::Edit, routes!(executions::cancel))
         .with(Right::Edit, routes!(executions::trigger))
         .with(Right::View, routes!(approvals::list))
@@ -113,7 +111,9 @@ pub fn router(app: App) -> Router {
         .with(Right::Nobody, routes!(health::live))
         .with(Right::Nobody, routes!(health::ready));
     let (router, description) = routes.router.split_for_parts();
-    let page = docs::Page::new(&serde_json::to_value(&description).expect("a description is plain data"));
+    let mut description = serde_json::to_value(&description).expect("a description is plain data");
+    describe::complete(&mut description);
+    let page = docs::Page::new(&description);
     let description = openapi::Description::new(&description);
     router
         .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is nothing here") })

@@ -1,7 +1,5 @@
 //! What people mean when they name a schedule, a run or a token: one finder for all commands.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -81,6 +79,30 @@ pub(crate) async fn run(client: &Client, text: &str) -> Result<Uuid, Failure> {
         .ok_or_else(|| Failure::not_found(format!("schedule {text:?} has not run yet")))
 }
 
+/// The run that is to be called off: by its id or the unique beginning of one, or the run of a schedule that is at work, else its
+/// next one.
+pub(crate) async fn live_run(client: &Client, text: &str) -> Result<Execution, Failure> {
+    if let Ok(id) = text.parse::<Uuid>() {
+        return read(&client.get(&format!("/api/executions/{id}"), &Query::default()).await?);
+    }
+    let query = Query::default();
+    let mut found = vec![];
+    if is_prefix(text) {
+        let queue = client.list("/api/executions/future", &query, LOOKED_AT).await?;
+        found.extend(queue.into_iter().filter(|it| begins_with(&it["executionId"], text)));
+    }
+    if found.is_empty() {
+        let schedule: Schedule = read(&schedule(client, text).await?)?;
+        let query = query.with("scheduleId", Some(schedule.schedule_id));
+        let queue: Vec<Execution> = read_all(&client.list("/api/executions/future", &query, LOOKED_AT).await?)?;
+        let mut live: Vec<Execution> = queue.into_iter().filter(|run| !run.is_over()).collect();
+        live.sort_by_key(|run| (!run.is_at_work(), run.scheduled_at));
+        let first = live.into_iter().next();
+        return first.ok_or_else(|| Failure::not_found(format!("schedule {text:?} has no more runs today")));
+    }
+    read(&one("run", text, found, |it| text_of(&it["executionId"]).to_owned())?)
+}
+
 /// The token that a name, an id or the unique beginning of an id means.
 pub(crate) async fn token(client: &Client, text: &str) -> Result<Token, Failure> {
     let Value::Array(all) = client.get("/api/tokens", &Query::default()).await? else {
@@ -117,20 +139,4 @@ fn begins_with(id: &Value, text: &str) -> bool {
 
 fn text_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
-}
-
-/// The names of schedules by id, for lists that have only ids.
-pub(crate) struct Names(BTreeMap<Uuid, String>);
-
-impl Names {
-    pub(crate) async fn read(client: &Client) -> Result<Names, Failure> {
-        let all: Vec<Schedule> = read_all(&client.list("/api/schedules", &Query::default(), LOOKED_AT).await?)?;
-        Ok(Names(all.into_iter().map(|it| (it.schedule_id, it.shown_name())).collect()))
-    }
-
-    /// The name of a schedule that may be gone by now; for a run without a schedule, a dash.
-    pub(crate) fn of(&self, id: Option<Uuid>) -> String {
-        let Some(id) = id else { return "-".to_owned() };
-        self.0.get(&id).cloned().unwrap_or_else(|| "(deleted)".to_owned())
-    }
 }

@@ -147,6 +147,17 @@ impl Http {
     /// An answer that did not come.
     pub(super) fn lost(&self, error: &reqwest::Error) -> Failure {
         if error.is_connect() {
+            let chain = std::iter::successors(std::error::Error::source(error), |error| error.source());
+            let cause = chain.last().map(ToString::to_string).unwrap_or_default();
+            // Somebody listens, but is not believed to be who we look for.
+            if cause.contains("certificate") {
+                let text = format!(
+                    "the server at {} is not trusted: {cause}; {AUTHORITY_VARIABLE} names the file with the certificate of an \
+                     authority to trust",
+                    self.url()
+                );
+                return Failure::new(super::Kind::NoServer, text);
+            }
             return Failure::no_server(self.url());
         }
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::client::Names;
 use crate::times::Wall;
 use crate::views::{Execution, Past};
 
@@ -40,18 +39,19 @@ impl Line {
 }
 
 /// The queue, and of the history what the queue has no more: by time.
-pub(super) fn merge(future: &[Execution], past: &[Past], names: &Names, wall: &Wall) -> Vec<Line> {
+pub(super) fn merge(future: &[Execution], past: &[Past], wall: &Wall) -> Vec<Line> {
     let mut known: BTreeSet<Uuid> = future.iter().map(|run| run.execution_id).collect();
-    let mut lines: Vec<Line> = future.iter().map(|run| of_queue(run, names, wall)).collect();
+    let mut lines: Vec<Line> = future.iter().map(|run| of_queue(run, wall)).collect();
     // The latest of a run is what became of it.
     let fresh = past.iter().filter(|it| it.execution_id.is_none_or(|id| known.insert(id)));
-    lines.extend(fresh.map(|it| of_history(it, names)));
+    lines.extend(fresh.map(of_history));
     lines.sort_by(|a, b| (a.at, &a.name, a.run).cmp(&(b.at, &b.name, b.run)));
     lines
 }
 
-fn of_queue(run: &Execution, names: &Names, wall: &Wall) -> Line {
+fn of_queue(run: &Execution, wall: &Wall) -> Line {
     let tries = format!("try {} of {}", run.attempt, run.max_attempts);
+    let reason = run.reason.clone().unwrap_or_default();
     let (mark, state, note) = match (run.exec_status.as_str(), &run.waiting_for) {
         ("READY", _) => (Mark::Planned, "planned", String::new()),
         ("PENDING" | "RUNNING", Some(what)) => (Mark::Waiting, "waiting", format!("for {what}")),
@@ -61,18 +61,16 @@ fn of_queue(run: &Execution, names: &Names, wall: &Wall) -> Line {
             let again = run.next_attempt_at.map(|at| format!(", again at {}", wall.time(at))).unwrap_or_default();
             (Mark::Planned, "retrying", tries + &again)
         }
-        ("SKIPPED", _) => (Mark::Skipped, "skipped", run.reason.clone().unwrap_or_default()),
-        // The API has one word for both; what has failed has a reason.
-        ("CANCELLED", _) => match &run.reason {
-            Some(reason) => (Mark::Failed, "failed", format!("{reason}, {tries}")),
-            None => (Mark::Skipped, "cancelled", String::new()),
-        },
+        ("SKIPPED", _) => (Mark::Skipped, "skipped", reason),
+        // The API has one word for what was called off and what has failed for good.
+        ("CANCELLED", _) if run.outcome.as_deref() == Some("cancelled") => (Mark::Skipped, "cancelled", reason),
+        ("CANCELLED", _) => (Mark::Failed, "failed", format!("{reason}, {tries}")),
         ("SUCCEEDED", _) => (Mark::Done, "succeeded", String::new()),
         (other, _) => (Mark::Planned, other, String::new()),
     };
     Line {
         at: run.scheduled_at,
-        name: names.of(run.schedule_id),
+        name: run.shown_name(),
         agent: run.agent_id.clone(),
         mark,
         state: state.to_owned(),
@@ -81,7 +79,7 @@ fn of_queue(run: &Execution, names: &Names, wall: &Wall) -> Line {
     }
 }
 
-fn of_history(past: &Past, names: &Names) -> Line {
+fn of_history(past: &Past) -> Line {
     let mark = match past.result_status.as_str() {
         "SUCCESS" => Mark::Done,
         "FAIL" => Mark::Failed,
@@ -89,7 +87,7 @@ fn of_history(past: &Past, names: &Names) -> Line {
     };
     Line {
         at: past.scheduled_at,
-        name: names.of(past.schedule_id),
+        name: past.shown_name(),
         agent: past.agent_id.clone(),
         mark,
         state: past.result().to_owned(),

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::client::{self, Client, ClientArgs, Failure, Names, Query, read, read_all};
+use crate::client::{self, Client, ClientArgs, Failure, Query, read, read_all};
 use crate::output::{is_utf8, one_line, print, print_json, table, width};
 use crate::times::{Wall, ZoneArgs};
 use crate::views::{Execution, Past, Schedule};
@@ -88,8 +88,7 @@ pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<()> {
         return print_json(&json!({ "day": day.date, "zone": wall.zone.name(), "future": future, "past": past }));
     }
     let (future, past): (Vec<Execution>, Vec<Past>) = (read_all(&future)?, read_all(&past)?);
-    let names = Names::read(&client).await?;
-    let lines = line::merge(&future, &past, &names, &wall);
+    let lines = line::merge(&future, &past, &wall);
     if lines.is_empty() {
         return print(&format!("Nothing is planned for {} ({}).\n", day.date, wall.zone.name()));
     }

@@ -10,6 +10,7 @@ use punctual_lab::postgres::{Durability, Server as Postgres};
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::described::{DESCRIPTION, check, is_written_anew};
 use crate::support::Place;
 
 const AGENT: &str = r#"
@@ -714,9 +715,7 @@ fn said_of(promtool: &Path, text: &str) -> String {
     format!("{verdict}{}", String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).trim())
 }
 
-/// What `docs/openapi.json` must be. It is written anew by running this test with `PUNCTUAL_BLESS=1`.
-const DESCRIPTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
-
+/// `docs/openapi.json` is written anew by running this test with `PUNCTUAL_BLESS=1`.
 #[test]
 fn the_description_is_the_published_one_and_complete() {
     let place = place("api-description");
@@ -724,7 +723,7 @@ fn the_description_is_the_published_one_and_complete() {
     let api = Client::of(&place);
     let description = api.get("/api/openapi.json").json(200);
     let text = format!("{description:#}\n");
-    if std::env::var_os("PUNCTUAL_BLESS").is_some() {
+    if is_written_anew() {
         std::fs::write(DESCRIPTION, &text).unwrap();
     }
     let published = std::fs::read_to_string(DESCRIPTION).unwrap_or_default();
@@ -739,7 +738,32 @@ fn the_description_is_the_published_one_and_complete() {
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             assert!(operation["summary"].is_string(), "{method} {path} does not say what it is for");
-            assert!(operation["responses"].as_object().is_some_and(|it| !it.is_empty()), "{method} {path}");
+            let responses = operation["responses"].as_object().unwrap();
+            for status in ["403", "500", "503"] {
+                assert!(responses.contains_key(status), "{method} {path} does not say how it fails");
+            }
+            for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with('2')) {
+                let response = match response["$ref"].as_str() {
+                    Some(name) => description.pointer(name.trim_start_matches('#')).unwrap(),
+                    None => response,
+                };
+                let problem = &response["content"]["application/problem+json"];
+                assert!(problem["examples"]["problem"].is_object(), "{method} {path} {status} has no example");
+            }
+        }
+    }
+    for (name, problem) in description["components"]["examples"].as_object().unwrap() {
+        let fits = check(&description, &description["components"]["schemas"]["Problem"], &problem["value"]);
+        assert_eq!(fits, Ok(()), "{name}");
+    }
+    // Whatever is an object has an example, which is one.
+    for (name, schema) in description["components"]["schemas"].as_object().unwrap() {
+        let example = &schema["examples"][0];
+        let is_word = schema["enum"].is_array() || schema["oneOf"].is_array();
+        assert!(is_word || name == "Problem" || example.is_object(), "{name} has no example");
+        if example.is_object() {
+            assert_eq!(check(&description, schema, example), Ok(()), "the example of {name}");
+            assert!(schema["type"] == "object" || schema["allOf"].is_array(), "there is no schema {name}");
         }
     }
     let page = api.get("/api/docs");
@@ -753,6 +777,24 @@ fn the_description_is_the_published_one_and_complete() {
     .json(201);
     let projects = json!([{"projectId": "atlas", "schedules": 1, "active": 1, "maxRunning": null}]);
     assert_eq!(api.get("/api/projects").json(200), projects);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn the_requests_that_the_description_shows_are_carried_out() {
+    let place = Place::new("api-examples", "[agents.reporter]\nrunner = \"process\"\ncommand = [\"true\"]\n");
+    let server = place.up();
+    let api = Client::of(&place);
+    let description = api.get("/api/openapi.json").json(200);
+    let example = |name: &str| description["components"]["schemas"][name]["examples"][0].clone();
+    api.post("/api/schedules/preview", example("ScheduleFields")).json(200);
+    let schedule = api.post("/api/schedules", example("ScheduleFields")).json(201);
+    let path = format!("/api/schedules/{}", schedule["scheduleId"].as_str().unwrap());
+    api.post(&format!("{path}/pause"), example("Reason")).json(200);
+    let change = json!({"inputsPolicy": example("InputsFields"), "executorPolicy": example("ExecutorFields")});
+    api.put(&path, change).json(200);
+    api.post("/api/executions/trigger", example("TriggerRequest")).json(202);
+    api.post("/api/tokens", example("TokenRequest")).json(201);
     assert!(server.stop().success());
 }
 

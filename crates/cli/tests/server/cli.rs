@@ -240,6 +240,39 @@ fn a_run_is_triggered_followed_and_explained() {
 }
 
 #[test]
+fn a_run_is_called_off() {
+    let (place, server) = up("cli-cancel");
+    let zone = zone_at_noon();
+    let made =
+        ["schedule", "add", "--name", "slow-one", "--agent", "slow", "--every", "10m", "--zone", &zone, "--json"];
+    let made = place.json(&made);
+    // The next one of a schedule that rests.
+    let cancelled = place.json(&["cancel", "slow-one", "--json"]);
+    assert_eq!((&cancelled["execStatus"], &cancelled["outcome"]), (&json!("CANCELLED"), &json!("cancelled")));
+    assert_eq!((&cancelled["scheduleName"], &cancelled["scheduledAt"]), (&json!("slow-one"), &made["nextExecutionAt"]));
+    let id = cancelled["executionId"].as_str().unwrap();
+    has(&said(&place, &["cancel", id], 0), &["is cancelled"]);
+    has(&said(&place, &["plan", "--zone", &zone], 0), &["cancelled"]);
+    let api = Client::of(&place);
+    assert_eq!(api.get(&format!("/api/executions/{id}")).json(200), cancelled);
+    let past = api.get(&format!("/api/executions/past?executionId={id}")).json(200);
+    assert_eq!(past["content"][0]["scheduleName"], "slow-one");
+
+    // One that is at work: not by the way.
+    let run = place.json(&["trigger", "slow-one", "--json"])["executionId"].as_str().unwrap().to_owned();
+    place.until("it is at work", |place| !place.effects().is_empty());
+    has(&said(&place, &["cancel", "slow-one"], 6), &["is at work; --force stops it", &run]);
+    has(&said(&place, &["cancel", &run, "--force"], 0), &[&run, "asked to stop"]);
+    place.until("it is over", |_| api.get(&format!("/api/executions/{run}")).json(200)["outcome"] == "cancelled");
+
+    let done = place.json(&["trigger", "quick", "--wait", "--json"])["executionId"].as_str().unwrap().to_owned();
+    has(&said(&place, &["cancel", &done], 6), &["is over already: it has succeeded"]);
+    has(&said(&place, &["cancel", "nobody"], 5), &["there is no schedule \"nobody\""]);
+    has(&said(&place, &["cancel", RUN], 5), &["does not exist"]);
+    assert!(server.stop().success());
+}
+
+#[test]
 fn agents_nodes_tokens_and_the_doctor_say_what_there_is() {
     let (place, server) = up("cli-about");
     has(&said(&place, &["agents"], 0), &["AGENT", "RISK", "quick", "read", "process"]);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::described::check_answer;
 use crate::support::Place;
 
 /// A client with a token, or without one.
@@ -89,7 +90,12 @@ impl Client {
         headers.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
         request += "\r\n";
         request += &body.unwrap_or_default();
-        self.try_raw(request.as_bytes())
+        let answer = self.try_raw(request.as_bytes())?;
+        // An answer that was cut off is none.
+        if answer.status != 0 {
+            check_answer(method, path, answer.status, answer.header("content-type"), &answer.text);
+        }
+        Some(answer)
     }
 
     /// Opens a stream of events. What has come so far is read line by line.

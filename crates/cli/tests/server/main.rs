@@ -7,6 +7,7 @@ mod chaos;
 mod cli;
 mod client;
 mod crash;
+mod described;
 mod docs;
 mod kept;
 mod moving;

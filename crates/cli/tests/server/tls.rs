@@ -28,7 +28,9 @@ fn connections_are_encrypted_with_the_operators_certificate() {
     let trusted = place.punctual_with(&["nodes", "--server", &url, "--json"], &[("PUNCTUAL_CA", "cert.pem")]);
     assert!(trusted.status.success(), "{}", String::from_utf8_lossy(&trusted.stderr));
     let distrusted = place.punctual(&["nodes", "--server", &url]);
-    assert_eq!(distrusted.status.code(), Some(3), "{}", String::from_utf8_lossy(&distrusted.stderr));
+    let said = String::from_utf8_lossy(&distrusted.stderr);
+    assert_eq!(distrusted.status.code(), Some(3), "{said}");
+    assert!(said.contains("is not trusted") && said.contains("PUNCTUAL_CA"), "{said}");
 
     // Whoever says nothing, or speaks in the clear, holds up nobody.
     let address = url.trim_start_matches("https://");

@@ -1,7 +1,5 @@
 //! Approvals: what waits for a yes, and the two answers.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
@@ -17,6 +15,7 @@ use utoipa::ToSchema;
 use super::again::answered_before;
 use super::execution_view::ExecutionView;
 use super::executions::{find, view_of};
+use super::schedule_names::ScheduleNames;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
@@ -75,23 +74,18 @@ pub(crate) struct AnswerRequest {
 #[utoipa::path(get, path = "/api/approvals", tag = "approvals", responses((status = 200, body = Approvals)))]
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Approvals>, ApiError> {
     let infos = app.settings.roster.now().infos;
-    let mut names: BTreeMap<ScheduleId, Option<String>> = BTreeMap::new();
+    let mut names = ScheduleNames::new(&app);
     let mut items = vec![];
     for run in approvals::waiting(&*app.store, LISTED_MAX).await? {
         let Some(expires_at) = waits_until(&run).filter(|_| caller.reaches(run.terms.project.as_deref())) else {
             continue;
         };
-        if let Some(id) = run.schedule
-            && !names.contains_key(&id)
-        {
-            names.insert(id, app.store.schedule(id).await?.and_then(|schedule| schedule.name));
-        }
         let digest = approvals::digest(&run);
         let Work::Agent { agent, prompt, inputs, .. } = &run.terms.work;
         items.push(ApprovalView {
             run_id: run.id,
             schedule_id: run.schedule,
-            schedule_name: run.schedule.and_then(|id| names.get(&id).cloned().flatten()),
+            schedule_name: names.of(run.schedule).await?,
             agent_id: agent.clone(),
             project_id: run.terms.project.clone(),
             risk: infos.get(agent).map(|info| info.risk.name()),

@@ -22,7 +22,9 @@ impl Page {
         let mut page = Html(String::new());
         page.raw("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Punctual API</title><style>");
         page.raw(STYLE);
-        page.raw("</style><h1>Punctual API</h1><p>Errors are problem documents (RFC 9457). The same as JSON: <code>/api/openapi.json</code>.");
+        page.raw("</style><h1>Punctual API</h1><p>The same as JSON: <code>/api/openapi.json</code>.");
+        page.raw("<p>Errors are problem documents (RFC 9457). What may go wrong with every request:");
+        page.failures(&description["components"]);
         let mut tags: Vec<&str> =
             operations(description).filter_map(|(.., operation)| operation["tags"][0].as_str()).collect();
         tags.sort_unstable();
@@ -108,9 +110,19 @@ impl Html {
             self.element("p", &format!("Body: {}", kind_of(&body["schema"])));
         }
         self.raw("<table><tr><th>Answer<th>Body<th>Meaning");
-        for (status, response) in entries(&operation["responses"]) {
+        // What may go wrong with all of them is said once.
+        for (status, response) in entries(&operation["responses"]).filter(|(_, it)| !it["$ref"].is_string()) {
             let body = entries(&response["content"]).next().map(|(_, body)| kind_of(&body["schema"]));
             self.row(&[&Value::from(status), &Value::from(body.unwrap_or_default()), &response["description"]]);
+        }
+        self.raw("</table>");
+    }
+
+    fn failures(&mut self, components: &Value) {
+        self.raw("<table><tr><th>Answer<th>Code, for example<th>Meaning");
+        for (name, response) in entries(&components["responses"]) {
+            let problem = &components["examples"][name]["value"];
+            self.row(&[&Value::from(problem["status"].to_string()), &problem["code"], &response["description"]]);
         }
         self.raw("</table>");
     }
@@ -134,6 +146,9 @@ impl Html {
             self.row(&[word, &Value::Null, &Value::Null]);
         }
         self.raw("</table>");
+        for example in schema["examples"].as_array().into_iter().flatten() {
+            self.element("pre", &format!("{example:#}"));
+        }
     }
 
     fn row(&mut self, cells: &[&Value]) {

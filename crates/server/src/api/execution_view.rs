@@ -78,6 +78,9 @@ pub(crate) struct ExecutionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     waiting_for: Option<WaitFor>,
+    /// How it ended, once it is over: `succeeded`, `failed`, `unknown`, `cancelled` or `skipped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
     /// When it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -149,6 +152,10 @@ impl ExecutionView {
                 RunState::Waiting { on, .. } => Some(on),
                 _ => None,
             },
+            outcome: match run.state {
+                RunState::Finished { outcome, .. } => Some(word(outcome)),
+                _ => None,
+            },
             next_attempt_at: run.planned_for().filter(|_| 0 < run.state.tally().attempt),
             reason: match run.state {
                 RunState::Finished { outcome: Outcome::Skipped(reason), .. } => Some(reason.to_string()),
@@ -181,6 +188,17 @@ impl ExecutionView {
     /// Where it is in its life.
     pub(crate) fn status(&self) -> ExecStatus {
         self.exec_status
+    }
+}
+
+/// How a run ended, in a word.
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed(_) => "failed",
+        Outcome::Unknown => "unknown",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Skipped(_) => "skipped",
     }
 }
 

@@ -108,6 +108,18 @@ pub(crate) async fn future(
     Ok((total(found as u64), Json(views)).into_response())
 }
 
+/// Show a run: one of the day's queue, or one that is over and not yet forgotten.
+#[utoipa::path(get, path = "/api/executions/{executionId}", tag = "executions",
+    params(("executionId" = uuid::Uuid, Path)), responses((status = 200, body = ExecutionView), (status = 404, body = Problem)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<RunId>,
+) -> Result<Json<ExecutionView>, ApiError> {
+    let run = find(&app, &caller, id).await?;
+    view_of(&app, &caller, &run).await.map(Json)
+}
+
 /// How many runs are read at once.
 const RUNS_READ: usize = 5_000;
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod again;
 pub(crate) mod approvals;
+pub(crate) mod describe;
 pub(crate) mod docs;
 pub(crate) mod events;
 pub(crate) mod execution_view;
@@ -17,6 +18,7 @@ pub(crate) mod past;
 pub(crate) mod past_view;
 pub(crate) mod projects;
 pub(crate) mod schedule_fields;
+pub(crate) mod schedule_names;
 pub(crate) mod schedule_view;
 pub(crate) mod schedules;
 pub(crate) mod stream;

@@ -15,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::page::PageParams;
 use super::past_view::{PastView, ResultStatus};
+use super::schedule_names::ScheduleNames;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
@@ -109,7 +110,10 @@ pub(crate) async fn list(
     let filter = HistoryFilter { offset, limit: size, ..params.filter(&app, &caller)? };
     let total = app.store.count_history(&filter).await?;
     let items = app.store.history(&filter).await?;
-    let content: Vec<PastView> = items.iter().filter_map(|item| PastView::new(item, false)).collect();
+    let (mut content, mut names) = (vec![], ScheduleNames::new(&app));
+    for view in items.iter().filter_map(|item| PastView::new(item, false)) {
+        content.push(view.named(&mut names).await?);
+    }
     let pages = total.div_ceil(size as u64);
     let number = params.page.unwrap_or(0);
     Ok(Json(PastPage {
@@ -139,7 +143,8 @@ pub(crate) async fn show(
     let entry = entries.first().filter(|entry| entry.seq == seq).ok_or_else(missing)?;
     entry.body.mark(entry.at).filter(|mark| caller.reaches(mark.project)).ok_or_else(missing)?;
     let item = HistoryItem::of(entry).ok_or_else(missing)?;
-    PastView::new(&item, true).map(Json).ok_or_else(missing)
+    let view = PastView::new(&item, true).ok_or_else(missing)?;
+    view.named(&mut ScheduleNames::new(&app)).await.map(Json)
 }
 
 /// What attempts came to.

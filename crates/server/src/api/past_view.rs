@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::schedule_names::ScheduleNames;
+use crate::error::ApiError;
+
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -59,6 +62,8 @@ pub(crate) struct PastView {
     project_id: Option<String>,
     #[schema(value_type = Option<uuid::Uuid>)]
     schedule_id: Option<ScheduleId>,
+    /// The name of its schedule, if it has one and is still there.
+    schedule_name: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     scheduled_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -122,6 +127,7 @@ impl PastView {
             agent_id: mark.agent.to_owned(),
             project_id: mark.project.map(str::to_owned),
             schedule_id: body.schedule(),
+            schedule_name: None,
             scheduled_at: mark.shown_at,
             started_at: None,
             ended_at: item.at,
@@ -148,6 +154,12 @@ impl PastView {
             HistoryWhat::RunEnded(change) => bare.with_change(change),
             HistoryWhat::Skipped(skip) => bare.with_skip(skip),
         })
+    }
+
+    /// With the name of its schedule.
+    pub(crate) async fn named(self, names: &mut ScheduleNames<'_>) -> Result<PastView, ApiError> {
+        let schedule_name = names.of(self.schedule_id).await?;
+        Ok(PastView { schedule_name, ..self })
     }
 
     fn with_attempt(self, attempt: &Attempt, with_output: bool) -> PastView {

@@ -178,6 +178,17 @@ pub(crate) async fn show(State(app): State<App>, caller: Caller, Id(id): Id<Sche
     Ok((etag(&schedule), Json(ScheduleView::new(&schedule, &app))).into_response())
 }
 
+/// The answer to a change.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it only describes")]
+pub(crate) enum Updated {
+    /// What it is now.
+    Schedule(Box<ScheduleView>),
+    /// What would change.
+    Difference(DifferenceView),
+}
+
 /// Change a schedule.
 ///
 /// What is absent or null stays as it is. The plan follows in the same moment: runs of slots that stay are kept, others are
@@ -186,7 +197,7 @@ pub(crate) async fn show(State(app): State<App>, caller: Caller, Id(id): Id<Sche
     params(("scheduleId" = uuid::Uuid, Path), DryRunParams,
         ("if-match" = Option<String>, Header, description = "The version that was seen")),
     responses(
-        (status = 200, description = "What it is now; with `dryRun`, what would change", body = ScheduleView),
+        (status = 200, description = "What it is now; with `dryRun`, what would change", body = Updated),
         (status = 404, body = Problem),
         (status = 409, description = "It has another version, or its name is taken; `current` is what it is", body = Problem),
         (status = 422, body = Problem),

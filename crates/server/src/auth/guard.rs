@@ -106,7 +106,8 @@ fn other_project(detail: &str) -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, "other_project", detail)
 }
 
-fn not_allowed() -> ApiError {
+/// The token is for something else.
+pub(crate) fn not_allowed() -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, "not_allowed", "this token does not allow this")
 }
 
@@ -116,7 +117,7 @@ fn check_host(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
     if host.is_some_and(|host| app.doors.is_host(host)) {
         return Ok(());
     }
-    let detail = "this server is not called so; operators name it with allowed_hosts";
+    let detail = "this server is not called so; operators name it with --allow-host";
     Err(ApiError::new(StatusCode::FORBIDDEN, "bad_host", detail))
 }
 
@@ -136,15 +137,17 @@ fn check_origin(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn bearer(headers: &HeaderMap) -> Result<Secret, ApiError> {
-    let missing = || {
-        let detail = "send a token: Authorization: Bearer pt_…; `punctual token create` makes one";
-        ApiError::new(StatusCode::UNAUTHORIZED, "no_token", detail)
-    };
-    let value = headers.get(header::AUTHORIZATION).ok_or_else(missing)?;
-    let text = value.to_str().map_err(|_| missing())?;
-    let (scheme, secret) = text.split_once(' ').ok_or_else(missing)?;
+    let value = headers.get(header::AUTHORIZATION).ok_or_else(no_token)?;
+    let text = value.to_str().map_err(|_| no_token())?;
+    let (scheme, secret) = text.split_once(' ').ok_or_else(no_token)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(missing());
+        return Err(no_token());
     }
     Ok(Secret::given(secret))
+}
+
+/// Nobody is let in without a token.
+pub(crate) fn no_token() -> ApiError {
+    let detail = "send a token: Authorization: Bearer pt_…; `punctual token create` makes one";
+    ApiError::new(StatusCode::UNAUTHORIZED, "no_token", detail)
 }

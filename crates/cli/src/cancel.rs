@@ -1,0 +1,63 @@
+//! `punctual cancel`: a run, called off.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::client::{self, ClientArgs, Failure, Kind, Query, read};
+use crate::output::{clean, print, print_json};
+use crate::views::Execution;
+
+/// Call a run off.
+///
+/// One that is at work is only stopped with --force: it is asked to end, and killed if it does not. Its schedule goes on.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual cancel morning-report           its next run of today
+  punctual cancel 0192f0c1 --force         a run that is at work")]
+pub(crate) struct CancelArgs {
+    /// The run, by id or the beginning of its id; or a schedule, whose run at work is meant, else the next one of today
+    #[arg(value_name = "RUN")]
+    run: String,
+
+    /// Stop it if it is at work
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+pub(crate) async fn run(args: CancelArgs) -> anyhow::Result<()> {
+    let client = args.client.server()?;
+    let run = client::live_run(&client, &args.run).await?;
+    refuse(&run, args.force)?;
+    let query = Query::default().with("force", args.force.then_some(true));
+    let path = format!("/api/executions/future/{}/cancel", run.execution_id);
+    let answer: Value = client.post(&path, &query, &json!({})).await?;
+    if args.client.json {
+        return print_json(&answer);
+    }
+    let run: Execution = read(&answer)?;
+    let what = if run.is_over() { "is cancelled" } else { "is at work, and asked to stop" };
+    print(&format!("Run {} of {} {what}.\n", run.execution_id, clean(&run.shown_name())))
+}
+
+/// What the server would say no to, in words.
+fn refuse(run: &Execution, is_forced: bool) -> Result<(), Failure> {
+    let id = run.execution_id;
+    let problem = match run.outcome.as_deref() {
+        None if run.is_at_work() && !is_forced => format!("run {id} is at work; --force stops it"),
+        None | Some("cancelled") => return Ok(()),
+        Some(outcome) => format!("run {id} is over already: it has {outcome}", outcome = ended(outcome)),
+    };
+    Err(Failure::new(Kind::Conflict, problem))
+}
+
+fn ended(outcome: &str) -> &str {
+    match outcome {
+        "skipped" => "been skipped",
+        "unknown" => "ended, nobody knows how",
+        other => other,
+    }
+}

@@ -1,0 +1,132 @@
+//! What the description of the API says of all operations alike: how they fail, and examples.
+
+use axum::http::StatusCode;
+use punctual_core::ScheduleId;
+use punctual_engine::edit::EditError;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::auth::{no_token, not_allowed};
+use crate::error::ApiError;
+use crate::extract::not_json;
+
+/// An example of each schema, all of one story.
+const EXAMPLES: &str = include_str!("examples.json");
+
+const PROBLEM: &str = "#/components/schemas/Problem";
+
+/// Adds to a description what its operations do not say themselves.
+pub(crate) fn complete(description: &mut Value) {
+    for item in values(&mut description["paths"]) {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            if changes(method, operation) && method == "post" {
+                add_key(operation);
+            }
+            for status in failures(method, operation) {
+                add_failure(&mut operation["responses"], status);
+            }
+        }
+    }
+    let components = &mut description["components"];
+    for (status, meaning, problem) in problems() {
+        let (name, content) = (name(status), problem_content(status));
+        components["examples"][&name] = json!({ "value": problem });
+        components["responses"][&name] = json!({ "description": meaning, "content": content });
+    }
+    for (name, example) in examples() {
+        components["schemas"][name]["examples"] = json!([example]);
+    }
+}
+
+fn values(object: &mut Value) -> impl Iterator<Item = &mut Value> {
+    object.as_object_mut().into_iter().flat_map(Map::values_mut)
+}
+
+fn examples() -> Map<String, Value> {
+    serde_json::from_str(EXAMPLES).expect("it is read by every test")
+}
+
+/// Whether an operation leaves something different behind. Some that only look have a body, and are posts for that.
+fn changes(method: &str, operation: &Value) -> bool {
+    method != "get" && operation["x-right"] != "viewer"
+}
+
+/// The ways in which an operation may fail, whatever it does.
+fn failures(method: &str, operation: &Value) -> Vec<u16> {
+    let mut parameters = operation["parameters"].as_array().into_iter().flatten();
+    let has_body = method == "post" || method == "put";
+    let is_read = has_body || parameters.any(|parameter| parameter["in"] != "path");
+    let rules = [
+        (400, is_read),
+        (401, operation["security"].is_array()),
+        (403, true),
+        (409, changes(method, operation)),
+        (413, has_body),
+        (415, has_body),
+        (422, is_read),
+        (500, true),
+        (503, true),
+    ];
+    let declared = operation["responses"].as_object().into_iter().flat_map(Map::keys);
+    let declared = declared.filter_map(|status| status.parse().ok()).filter(|status| 400 <= *status);
+    rules.into_iter().filter(|(_, is_so)| *is_so).map(|(status, _)| status).chain(declared).collect()
+}
+
+/// Says that a failure is told by a problem document. What an operation says of it itself stays.
+fn add_failure(responses: &mut Value, status: u16) {
+    let response = &mut responses[status.to_string()];
+    if response.is_null() {
+        *response = json!({ "$ref": format!("#/components/responses/{}", name(status)) });
+    }
+    if let Some(content) = response["content"].as_object_mut() {
+        content.retain(|_, body| body["schema"]["$ref"] != PROBLEM);
+        content.extend(problem_content(status));
+    }
+}
+
+fn problem_content(status: u16) -> Map<String, Value> {
+    let example = json!({ "$ref": format!("#/components/examples/{}", name(status)) });
+    let body = json!({ "schema": { "$ref": PROBLEM }, "examples": { "problem": example } });
+    Map::from_iter([("application/problem+json".to_owned(), body)])
+}
+
+fn name(status: u16) -> String {
+    format!("Problem{status}")
+}
+
+/// Says how a request is known again.
+fn add_key(operation: &mut Value) {
+    let description = "A key of your choice, another for each request: if the answer is lost, the same request with the same key \
+        is answered and not carried out again";
+    let key = json!({
+        "name": "idempotency-key", "in": "header", "required": false, "description": description,
+        "schema": { "type": "string", "maxLength": 255 }, "example": "4f9c2a7e-order-1",
+    });
+    match operation["parameters"].as_array_mut() {
+        Some(parameters) => parameters.push(key),
+        None => operation["parameters"] = json!([key]),
+    }
+}
+
+/// Every kind of failure: its status, what it means, and one of it.
+fn problems() -> impl Iterator<Item = (u16, &'static str, Value)> {
+    let schedule = ScheduleId(Uuid::from_u128(0x0198_f0c1_6f3a_7c44_9d1b_2f6c_0e5a_9b10));
+    let other_version = EditError::OtherVersion { schedule, found: 4, expected: 3 };
+    let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "length limit exceeded");
+    let problems = [
+        ("It cannot be read", ApiError::malformed("the body: EOF while parsing an object at line 1 column 17")),
+        ("There is no token, or it is not known", no_token()),
+        ("The token, the host or the site does not allow it", not_allowed()),
+        ("It is not there, or not for this token", ApiError::not_found("schedule", schedule)),
+        ("Something stands in the way", other_version.into()),
+        ("The body is longer than 1 MiB", too_large),
+        ("The body is not said to be JSON", not_json()),
+        (
+            "A value cannot be used, or the key was used for another request",
+            ApiError::invalid("cronExpr", "hour: 24 is out of range at position 2", "use 0 to 23"),
+        ),
+        ("Something is wrong here, and the log says what", ApiError::internal()),
+        ("Not now: the store does not answer, or not in time", ApiError::too_slow()),
+    ];
+    problems.into_iter().map(|(meaning, problem)| (problem.status(), meaning, problem.to_json()))
+}

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent, RunState};
-use punctual_core::schedule::Work;
+use punctual_core::run::{FailureCode, Report, ReportedError, Run, RunEvent, RunState};
+use punctual_core::schedule::{Occasion, Schedule, Workflow};
+use punctual_core::time::Zones;
 use punctual_core::{NodeId, RunId};
 use punctual_store::{AttemptReport, Hint, RunWritten, Store, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -26,7 +27,7 @@ use crate::keeper::Keeper;
 use crate::meters::Meters;
 use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
-use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel};
+use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel, WorkflowGiven};
 use crate::settings::Settings;
 use crate::spawn::Spawn;
 
@@ -318,7 +319,7 @@ impl Incarnation {
         self.parts.meters.began(run, now);
         let press = self.press.as_ref();
         let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
-        let assignment = assignment(&started, printer, now);
+        let assignment = assignment(&started, &self.parts.settings.zones, printer, now);
         let runner = self.parts.runners.get(run.terms.work.agent());
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
         self.parts.spawn.spawn(Box::pin(async move {
@@ -528,9 +529,11 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
     }
 }
 
-fn assignment(started: &StartedRun, printer: Printer, now: Timestamp) -> Assignment {
+fn assignment(started: &StartedRun, zones: &Zones, printer: Printer, now: Timestamp) -> Assignment {
     let run = &started.run;
-    let Work::Agent { agent, prompt, inputs, inputs_policy } = &run.terms.work;
+    let work = &run.terms.work;
+    let workflow = work.workflow().map(|workflow| workflow_of(workflow, started, zones, now));
+    let inputs = workflow.as_ref().map_or_else(|| work.inputs(), |workflow| &workflow.input);
     let read_until = started.schedule.as_ref().and_then(|schedule| schedule.read_until);
     let context = RunContext {
         run_id: run.id,
@@ -543,15 +546,37 @@ fn assignment(started: &StartedRun, printer: Printer, now: Timestamp) -> Assignm
         execution_time: now.as_millisecond(),
         schedule_id: run.schedule,
         schedule_name: started.schedule.as_ref().and_then(|schedule| schedule.name.clone()),
-        agent_id: agent.clone(),
+        agent_id: work.agent().to_owned(),
         project_id: run.terms.project.clone(),
         session_id: None,
-        prompt: prompt.clone(),
+        prompt: work.prompt().to_owned(),
         inputs: inputs.clone(),
-        inputs_policy: inputs_policy.as_ref().map(|policy| InputsGiven::new(policy, run.scheduled_at, read_until)),
+        inputs_policy: work.inputs_policy().map(|policy| InputsGiven::new(policy, run.scheduled_at, read_until)),
+        workflow: workflow.as_deref().map(WorkflowGiven::new),
         manual: run.key.is_manual(),
     };
-    Assignment { context, timeout: run.terms.timeout, printer }
+    Assignment { context, timeout: run.terms.timeout, printer, workflow }
+}
+
+/// The workflow that a run asks for, told about its times.
+fn workflow_of(workflow: &Workflow, started: &StartedRun, zones: &Zones, now: Timestamp) -> Box<Workflow> {
+    let run = &started.run;
+    let cron =
+        started.schedule.as_deref().filter(|_| run.key.is_slot()).and_then(|schedule| cron_of(schedule, run, zones));
+    let idempotency_key = idempotency_key(run);
+    Box::new(workflow.on(&Occasion {
+        run: run.id,
+        scheduled_at: run.scheduled_at,
+        started_at: now,
+        cron: cron.as_deref(),
+        idempotency_key: &idempotency_key,
+    }))
+}
+
+/// The cron that gave a run its slot, with its zone.
+fn cron_of(schedule: &Schedule, run: &Run, zones: &Zones) -> Option<String> {
+    let (cron, zone) = schedule.cron_at(run.scheduled_at, zones)?;
+    Some(format!("{} {zone}", cron.text()))
 }
 
 fn no_runner() -> Finish {

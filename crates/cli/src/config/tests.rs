@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proptest::prelude::*;
-use punctual_core::schedule::{At, MaxDelay, Trigger, Work};
+use punctual_core::schedule::{At, MaxDelay, Trigger};
 use punctual_core::time::Zones;
 use punctual_core::time::zone::bundled_version;
 use punctual_core::{Elapsed, ScheduleId};
@@ -165,7 +165,7 @@ fn a_schedule_takes_from_its_agent_and_the_top_what_it_does_not_say() {
     assert_eq!(plain.bounds.start_at(), Some("2025-12-31T23:00:00Z".parse().unwrap()));
     let delays = [plain, own, other].map(|schedule| schedule.policy.max_delay);
     assert_eq!(delays, [MaxDelay::Day, MaxDelay::Duration(Elapsed::from_seconds(7_200)), MaxDelay::None]);
-    let Work::Agent { inputs, .. } = &other.work;
+    let inputs = other.work.inputs();
     assert_eq!(json!(inputs), json!({"when": "2026-01-01", "deep": [{"a": 16, "b": 1.5, "c": false}]}));
 }
 

@@ -4,6 +4,7 @@
 //! never at once, so that what the node holds and what is its own can be compared. The third fences: it stops work in time
 //! when the second hangs in a call of the store. Only waiting is interrupted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,15 +19,16 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::claimer::{Claimer, StartedRun, idempotency_key};
+use crate::claimer::{Claimer, Free, StartedRun, idempotency_key};
 use crate::clock::{Clock, ClockStep, ClockWatch};
-use crate::holdings::{Holdings, WhyStopped};
+use crate::holdings::{Attempt, Holdings, WhyStopped};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
 use crate::meters::Meters;
 use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
+use crate::roster::Class;
 use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel, WorkflowGiven};
 use crate::settings::Settings;
 use crate::spawn::Spawn;
@@ -137,6 +139,8 @@ struct Incarnation {
     claimer: Claimer,
     watch: ClockWatch,
     holdings: Arc<Holdings>,
+    /// What of it is carried out by other servers.
+    remote: BTreeSet<Attempt>,
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
@@ -190,6 +194,7 @@ impl Incarnation {
             node,
             watch: ClockWatch::default(),
             holdings,
+            remote: BTreeSet::new(),
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
@@ -274,10 +279,11 @@ impl Incarnation {
         self.stepped_from = None;
         let held = self.holdings.held();
         let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
-        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(held.len()) };
+        let free = if is_paused { Free::each(0) } else { self.free(&held) };
         let round = self.claimer.tick(now, free, &held).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));
-        let has_room = self.holdings.len() < self.parts.settings.places;
+        let left = self.free(&self.holdings.held());
+        let has_room = !is_paused && (0 < left.process || 0 < left.remote);
         if round.has_replaced {
             self.keeper.look_soon();
         }
@@ -288,6 +294,15 @@ impl Incarnation {
             return Ok(now);
         }
         Ok(round.wake_at.min(keep_at))
+    }
+
+    /// How many places are free.
+    fn free(&mut self, held: &BTreeSet<Attempt>) -> Free {
+        self.remote.retain(|attempt| held.contains(attempt));
+        let settings = &self.parts.settings;
+        let left = |class, taken| settings.places_of(class).saturating_sub(taken);
+        let remote = self.remote.len();
+        Free { process: left(Class::Process, held.len() - remote), remote: left(Class::Remote, remote) }
     }
 
     /// Keeps the lease. When to look again.
@@ -320,7 +335,11 @@ impl Incarnation {
         let press = self.press.as_ref();
         let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
         let assignment = assignment(&started, &self.parts.settings.zones, printer, now);
-        let runner = self.parts.runners.get(run.terms.work.agent());
+        let agent = run.terms.work.agent();
+        if self.parts.settings.roster.now().class_of(agent) == Class::Remote {
+            self.remote.insert((id, epoch));
+        }
+        let runner = self.parts.runners.get(agent);
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
         self.parts.spawn.spawn(Box::pin(async move {
             end.tell(match runner {

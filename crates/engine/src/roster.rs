@@ -36,6 +36,15 @@ impl Risk {
     }
 }
 
+/// What kind of place the work of an agent takes: work of one kind never keeps that of another from beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Processes of this machine.
+    Process,
+    /// Calls of other servers, which mostly wait.
+    Remote,
+}
+
 /// What is known of an agent besides how its work is carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentInfo {
@@ -62,7 +71,19 @@ pub struct Agents {
     pub prices: Arc<Prices>,
 }
 
+impl AgentInfo {
+    /// What kind of place its work takes.
+    pub fn class(&self) -> Class {
+        if self.runner == "workflow" { Class::Remote } else { Class::Process }
+    }
+}
+
 impl Agents {
+    /// What kind of place the work of an agent takes. What nobody knows is a process.
+    pub fn class_of(&self, agent: &str) -> Class {
+        self.infos.get(agent).map_or(Class::Process, AgentInfo::class)
+    }
+
     /// These agents, under these limits.
     pub fn new(infos: BTreeMap<String, AgentInfo>, limits: Limits) -> Agents {
         let names = infos.keys().cloned().collect();

@@ -58,6 +58,30 @@ pub struct AgentInfo {
     pub max_concurrent: Option<u32>,
 }
 
+/// The agent that every node has: it has a Conductor server start workflows. No agent of a configuration can be called so.
+pub const STARTER: &str = "conductor:start";
+
+/// Who starts workflows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Workflows {
+    /// Agents that stand in for workflows, by the names of these.
+    pub agents: BTreeMap<String, String>,
+    /// Whether there is a server that starts the others.
+    pub has_server: bool,
+}
+
+impl Workflows {
+    /// The agent that starts a workflow or stands in for it.
+    pub fn agent_for(&self, workflow: &str) -> &str {
+        self.agents.get(workflow).map_or(STARTER, String::as_str)
+    }
+
+    /// Whether nobody starts a workflow: each try will fail.
+    pub fn lacks(&self, workflow: &str) -> bool {
+        !self.has_server && !self.agents.contains_key(workflow)
+    }
+}
+
 /// The agents and limits that are in force.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Agents {
@@ -69,6 +93,8 @@ pub struct Agents {
     pub limits: Arc<Limits>,
     /// What their models cost.
     pub prices: Arc<Prices>,
+    /// Who starts workflows.
+    pub workflows: Arc<Workflows>,
 }
 
 impl AgentInfo {
@@ -87,7 +113,13 @@ impl Agents {
     /// These agents, under these limits.
     pub fn new(infos: BTreeMap<String, AgentInfo>, limits: Limits) -> Agents {
         let names = infos.keys().cloned().collect();
-        Agents { names: Arc::new(names), infos: Arc::new(infos), limits: Arc::new(limits), prices: Arc::default() }
+        Agents {
+            names: Arc::new(names),
+            infos: Arc::new(infos),
+            limits: Arc::new(limits),
+            prices: Arc::default(),
+            workflows: Arc::default(),
+        }
     }
 
     /// Agents of which only the names matter: they may do anything, and there are no limits.

@@ -145,7 +145,7 @@ impl FileSchedule {
 }
 
 /// Reads the name of something that must be defined elsewhere in the file.
-fn read_known<'a, T>(what: &str, value: &Value<'a>, known: &BTreeMap<String, T>) -> Option<&'a str> {
+pub(super) fn read_known<'a, T>(what: &str, value: &Value<'a>, known: &BTreeMap<String, T>) -> Option<&'a str> {
     let name = value.text()?;
     if known.contains_key(name) {
         return Some(name);

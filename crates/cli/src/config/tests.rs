@@ -13,7 +13,9 @@ use serde_json::json;
 use punctual_engine::roster::Risk;
 
 use super::agent::{ProcessConfig, RunnerConfig};
-use super::keys::{AGENT, AGENT_LIMITS, CALENDAR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, TOP};
+use super::keys::{
+    AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, TOP,
+};
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
 use super::{Config, ConfigError};
@@ -311,7 +313,7 @@ fn what_is_printed_has_every_key() {
 #[test]
 fn the_documentation_lists_every_key() {
     let documentation = std::fs::read_to_string(format!("{ROOT}/docs/configuration.md")).unwrap_or_default();
-    for keys in [TOP, ENGINE, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
+    for keys in [TOP, ENGINE, LIMITS, PRICES, PRICE, CONDUCTOR, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
         let row =
             |Key { name, takes, default, meaning }: &Key| format!("| `{name}` | {takes} | {default} | {meaning} |\n");
         let rows: String = keys.keys.iter().map(row).collect();

@@ -6,3 +6,6 @@
 
 pub mod in_process;
 pub mod process;
+mod redact;
+pub mod secrets;
+mod text;

@@ -45,12 +45,21 @@ impl Secrets {
         self.patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
     }
 
+    /// Also hides what others hide.
+    pub(crate) fn hide_all(&mut self, others: &Secrets) {
+        for pattern in &others.patterns {
+            if !self.patterns.contains(pattern) {
+                self.patterns.push(pattern.clone());
+            }
+        }
+        self.patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
     /// A whole text without the secrets.
-    #[cfg(test)]
     pub(crate) fn redact(&self, text: &str) -> String {
         let mut redactor = Redactor::new(self);
         let mut clean = redactor.push(text.as_bytes());

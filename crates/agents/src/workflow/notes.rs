@@ -108,7 +108,7 @@ impl Notes {
 
     /// A text without secrets, on one line: what controls a terminal, or what a store cannot keep, is made visible.
     fn clean(&self, text: &str) -> String {
-        let text = text.to_owned();
+        let text = self.secrets.redact(text);
         if !text.contains(char::is_control) {
             return text;
         }

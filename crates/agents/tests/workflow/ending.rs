@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use punctual_agents::workflow::ConductorServer;
+use punctual_agents::workflow::{ConductorServer, WorkflowRunner};
 use punctual_core::Elapsed;
-use punctual_engine::runner::{StopLevel, stop_pair};
+use punctual_engine::runner::{Runner, StopLevel, stop_pair};
 
 use crate::scene::{LONG, Scene, message, say};
 
@@ -29,8 +29,12 @@ async fn an_attempt_that_was_stopped_before_asks_nothing() {
     let scene = Scene::new();
     let (stopper, stop) = stop_pair();
     stopper.pull(StopLevel::Ask);
-    assert_eq!(say(&scene.run_until(Elapsed::MAX, stop).await), "stopped");
+    assert_eq!(say(&scene.run_until(Elapsed::MAX, stop.clone()).await), "stopped");
     assert_eq!(scene.conductor.requests(), 0);
+
+    // Nor does it look for what is missing.
+    let without_server = WorkflowRunner::new(None).unwrap();
+    assert_eq!(say(&without_server.run(scene.assignment, stop).await), "stopped");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use punctual_agents::secrets::SecretSource;
@@ -141,7 +141,7 @@ pub(crate) fn message(finish: &Finish) -> &str {
 
 /// A file with a secret, for its owner's eyes only.
 pub(crate) fn secret_file(secret: &str) -> SecretSource {
-    let path: PathBuf = std::env::temp_dir().join(format!("punctual-secret-{}", Uuid::now_v7()));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("secret-{}", Uuid::now_v7()));
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).unwrap();
     writeln!(file, "{secret}").unwrap();
     SecretSource::File(path)

@@ -19,7 +19,7 @@ pub enum SecretSource {
 
 impl SecretSource {
     /// The value as it is now.
-    pub(crate) fn read(&self) -> io::Result<String> {
+    pub fn read(&self) -> io::Result<String> {
         match self {
             SecretSource::Env(name) => std::env::var(name).map_err(|_| {
                 io::Error::new(io::ErrorKind::NotFound, format!("the server was started without the variable {name}"))

@@ -6,6 +6,7 @@ mod backup;
 mod cancel;
 mod client;
 mod completions;
+mod conductor;
 mod config;
 mod database;
 mod doctor;
@@ -72,6 +73,7 @@ enum Command {
     Restore(backup::RestoreArgs),
     Export(transfer::ExportArgs),
     Import(transfer::ImportArgs),
+    Conductor(conductor::ConductorArgs),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
@@ -116,6 +118,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Restore(args) => backup::restore(&args)?,
         Command::Export(args) => transfer::export(&args)?,
         Command::Import(args) => transfer::import(&args)?,
+        Command::Conductor(args) => return wait(conductor::run(args))?,
         Command::Config(args) => config::run(args)?,
         Command::Doctor(args) => wait(doctor::run(args))??,
         Command::Completions(args) => completions::run(args)?,

@@ -181,6 +181,16 @@ impl Conductor {
         self.state().next_few = times.into();
     }
 
+    /// The schedules as they are now: some may have been paused.
+    pub fn schedules(&self) -> Value {
+        self.state().schedules.clone()
+    }
+
+    /// From now on schedules are paused by GET, and PUT is refused: as on servers of Orkes.
+    pub fn pause_by_get(&self) {
+        self.state().pauses_by_get = true;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
     }

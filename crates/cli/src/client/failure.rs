@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done, or the answer is yes
-  1  the answer is no: a check found faults, a run that was waited for did not succeed
+  1  the answer is no: a check found faults, a run that was waited for did not succeed, not all was imported as it was
   2  the command line or a value cannot be used
   3  no server answers, or it cannot answer now
   4  the token does not allow it
@@ -90,7 +90,8 @@ impl Failure {
 /// What a problem document says, with the field at fault and what would be right.
 fn said(problem: &Value) -> Option<String> {
     let text = |key: &str| problem[key].as_str().filter(|text| !text.is_empty());
-    let mut said = text("detail").or(text("title"))?.to_owned();
+    // What is for clients of Conductor has a message.
+    let mut said = text("detail").or(text("title")).or(text("message"))?.to_owned();
     if let Some(field) = text("field").filter(|field| !said.starts_with(field)) {
         said = format!("{field}: {said}");
     }
@@ -138,6 +139,7 @@ mod tests {
         check(404, json!({"code": "not_found", "detail": "schedule x does not exist"}), Kind::NotFound, "schedule x");
         check(404, json!({"code": "no_route"}), Kind::NotFound, "another release");
         check(409, json!({"detail": "taken"}), Kind::Conflict, "taken");
+        check(400, json!({"code": "invalid_value", "message": "Cron expression is required"}), Kind::Input, "Cron");
         check(503, json!({"detail": "the disk is full"}), Kind::NoServer, "the disk is full");
     }
 

@@ -13,7 +13,7 @@ use super::place::Token;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// The longest that an answer takes.
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// A server, and what lets us in.
 #[derive(Clone)]
@@ -33,6 +33,18 @@ fn authority() -> Result<Option<reqwest::Certificate>, Failure> {
     };
     let pem = std::fs::read(&file).map_err(|error| wrong(&error))?;
     reqwest::Certificate::from_pem(&pem).map(Some).map_err(|error| wrong(&error))
+}
+
+/// What connections to a server are made with.
+pub(crate) fn connections(base: &Url) -> Result<reqwest::Client, Failure> {
+    let builder = reqwest::Client::builder().connect_timeout(CONNECT_MAX).redirect(redirect::Policy::none());
+    // No proxy knows what is on this machine.
+    let builder = if is_loopback(base) { builder.no_proxy() } else { builder };
+    let builder = match authority()? {
+        Some(authority) => builder.add_root_certificate(authority),
+        None => builder,
+    };
+    builder.build().map_err(|error| Failure::input(format!("preparing for {base}: {error}")))
 }
 
 /// A request that is about to be sent.
@@ -60,20 +72,12 @@ impl Http {
         let base = base.ok_or_else(|| {
             Failure::input(format!("--server: {url:?} is no address of a server; use one like http://127.0.0.1:8470"))
         })?;
-        let is_here = is_loopback(&base);
-        if base.scheme() == "http" && !is_here {
+        if base.scheme() == "http" && !is_loopback(&base) {
             let text =
                 format!("--server: {url} is another machine, and the token would travel in the clear; use https://");
             return Err(Failure::input(text));
         }
-        let builder = reqwest::Client::builder().connect_timeout(CONNECT_MAX).redirect(redirect::Policy::none());
-        // No proxy knows what is on this machine.
-        let builder = if is_here { builder.no_proxy() } else { builder };
-        let builder = match authority()? {
-            Some(authority) => builder.add_root_certificate(authority),
-            None => builder,
-        };
-        let client = builder.build().map_err(|error| Failure::input(format!("preparing for {url}: {error}")))?;
+        let client = connections(&base)?;
         Ok(Http { base, token, client })
     }
 

@@ -13,7 +13,7 @@ mod place;
 pub(crate) use events::Events;
 pub(crate) use failure::{EXIT_CODES, Failure, Kind, exit_code};
 pub(crate) use find::{live_run, run, schedule, token as find_token};
-pub(crate) use http::{Alive, Http};
+pub(crate) use http::{ANSWER_MAX, Alive, Http, connections};
 pub(crate) use place::{ServerFile, reachable};
 
 use clap::Args;

@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) tokens: usize,
     pub(super) schedules: Value,
     pub(super) next_few: Value,
+    /// Whether schedules are paused by GET and by nothing else, as on some servers.
+    pub(super) pauses_by_get: bool,
 }
 
 /// A workflow that was started.
@@ -69,11 +71,14 @@ pub(super) fn answer(state: &mut State, seen: Seen) -> Option<Reply> {
         }
         ("GET", "/scheduler/schedules") => Some(json(200, or_empty(&state.schedules))),
         ("GET", "/scheduler/nextFewSchedules") => Some(json(200, or_empty(&state.next_few))),
+        (method @ ("PUT" | "GET"), path) if path.ends_with("/pause") => {
+            Some(if (method == "GET") == state.pauses_by_get { state.pause(path) } else { not_so() })
+        }
         ("GET", path) => Some(match path.strip_prefix("/workflow/") {
             Some(id) => state.workflow(id),
             None => refusal(404, "No such resource"),
         }),
-        _ => Some(refusal(405, "Method not allowed")),
+        _ => Some(not_so()),
     }
 }
 
@@ -115,6 +120,19 @@ impl State {
         text(200, id)
     }
 
+    /// Pauses the schedule of a path like `/scheduler/schedules/nightly/pause`. Names stand there as they are.
+    fn pause(&mut self, path: &str) -> Reply {
+        let name = path.trim_start_matches("/scheduler/schedules/").trim_end_matches("/pause");
+        let mut known = self.schedules.as_array_mut().into_iter().flatten();
+        match known.find(|schedule| schedule["name"] == name) {
+            None => refusal(404, &format!("Schedule '{name}' not found")),
+            Some(schedule) => {
+                schedule["paused"] = true.into();
+                text(200, "")
+            }
+        }
+    }
+
     fn workflow(&self, id: &str) -> Reply {
         match self.workflows.get(id) {
             None => refusal(404, &format!("Workflow with Id: {id} not found.")),
@@ -139,6 +157,10 @@ fn text(status: u16, body: impl Into<String>) -> Reply {
 
 fn json(status: u16, body: Value) -> Reply {
     Reply { content_type: "application/json", ..text(status, body.to_string()) }
+}
+
+fn not_so() -> Reply {
+    refusal(405, "Method not allowed")
 }
 
 /// An error in the words of Conductor.
@@ -186,6 +208,13 @@ mod tests {
         assert_eq!(get(&mut state, "/scheduler/schedules"), r#"200 [{"name":"nightly"}]"#);
         assert_eq!(get(&mut state, "/scheduler/nextFewSchedules"), "200 [1,2]");
         assert!(get(&mut state, "/scheduler/others").starts_with("404"));
+        let pause = "/scheduler/schedules/nightly/pause";
+        assert!(get(&mut state, pause).starts_with("405"));
+        assert_eq!(ask(&mut state, "PUT", pause, Value::Null), "200 ");
+        assert_eq!(state.schedules[0]["paused"], true);
+        state.pauses_by_get = true;
+        assert!(ask(&mut state, "PUT", pause, Value::Null).starts_with("405"));
+        assert_eq!(get(&mut state, pause), "200 ");
         assert!(get(&mut state, "/workflow/unknown").starts_with("404"));
     }
 }

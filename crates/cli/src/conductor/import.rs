@@ -74,6 +74,9 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let theirs = Theirs::enter(&args.theirs).await?;
     let schedules = theirs.schedules().await?;
     let ours = args.client.server()?;
+    if matches!(&ours, Client::Server(ours) if theirs.url() == format!("{}/api", ours.url())) {
+        return Err(Failure::input("--from is this server itself; name the one that schedules come from").into());
+    }
     let known = by_name(ours.get(SCHEDULES, &Query::default()).await?);
     let mut import = Import { theirs, ours, known, args, tells_of_each: true };
     let (mut lines, mut stopped) = (vec![], None);
@@ -89,7 +92,9 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         }
     }
     drop(progress);
-    import.tell(&lines, &wall)?;
+    if !lines.is_empty() || stopped.is_none() {
+        import.tell(&lines, &wall)?;
+    }
     match stopped {
         Some(failure) => Err(failure.into()),
         None => Ok(if lines.iter().all(Line::is_well) { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
@@ -138,7 +143,7 @@ impl Import {
             Err(failure) => line.fate = Fate::Refused(failure.to_string()),
         }
         if self.args.pause_there && line.is_saved() && !line.is_paused {
-            line.pause = match self.theirs.pause(&line.name, MOVED).await {
+            line.pause = match self.theirs.pause(name_there(schedule), MOVED).await {
                 Ok(()) => TheirPause::Done,
                 Err(failure) => TheirPause::Failed(failure.to_string()),
             };
@@ -167,7 +172,7 @@ impl Import {
         let mut is_of_cron = false;
         for _ in 0..COMPARED_MAX {
             if theirs == Next::Unknown {
-                (theirs, is_of_cron) = self.their_next(&line.name, schedule).await;
+                (theirs, is_of_cron) = self.their_next(schedule).await;
             }
             if ours == Next::Unknown {
                 ours = self.our_next(questions(here, None)).await?;
@@ -192,9 +197,9 @@ impl Import {
     }
 
     /// When their server fires it next, and whether that is only said of its crons.
-    async fn their_next(&mut self, name: &str, schedule: &Value) -> (Next, bool) {
+    async fn their_next(&mut self, schedule: &Value) -> (Next, bool) {
         if self.tells_of_each {
-            match self.theirs.next_of(name).await {
+            match self.theirs.next_of(name_there(schedule)).await {
                 Some(times) => return (Next::of(Some(times)), false),
                 None => self.tells_of_each = false,
             }
@@ -257,6 +262,11 @@ impl Import {
             names.join(", ")
         )
     }
+}
+
+/// The name of a schedule as their server has it, with every blank.
+fn name_there(schedule: &Value) -> &str {
+    schedule["name"].as_str().unwrap_or_default()
 }
 
 /// What is saved of a schedule of theirs: all that is not its server's own to say.

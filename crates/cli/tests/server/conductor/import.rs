@@ -252,6 +252,47 @@ fn a_dry_run_changes_nothing_and_says_what_would_be_done() {
 }
 
 #[test]
+fn a_viewer_may_look_and_not_import() {
+    let scene = Scene::new("import-viewer", On::Sqlite);
+    tell_next(&scene);
+    scene.conductor.set_schedules(json!([schedule("a", "report", NEVER_SOON)]));
+    let made = scene.api.post("/api/tokens", json!({"name": "looker", "role": "viewer"})).json(201);
+    let url = scene.conductor.url();
+    let import_as_viewer = |more: &[&str]| {
+        let args = [&["conductor", "import", "--from", &url], more].concat();
+        said(scene.place.punctual_with(&args, &[("PUNCTUAL_TOKEN", made["secret"].as_str().unwrap())]))
+    };
+    assert_eq!(import_as_viewer(&["--dry-run"]).code, 0);
+    let Said { code, out, err } = import_as_viewer(&["--pause-there"]);
+    assert_eq!((code, out.as_str()), (4, ""), "{err}");
+    has(&err, &["PUNCTUAL_TOKEN"]);
+    assert_eq!((names_here(&scene).len(), &scene.conductor.schedules()[0]["paused"]), (0, &json!(null)));
+    // Whoever names this server itself pauses nothing.
+    let itself = format!("{}/api", scene.api.url());
+    has(&import(&scene.place, &itself, &["--pause-there"]).err, &["401"]);
+    let token = [("TOKEN", scene.api.token().unwrap())];
+    let args = ["conductor", "import", "--from", &itself, "--key-id", "x", "--key-secret-env", "TOKEN"];
+    let Said { code, err, .. } = said(scene.place.punctual_with(&args, &token));
+    assert_eq!(code, 2, "{err}");
+    has(&err, &["this server itself"]);
+    scene.end();
+}
+
+#[test]
+fn at_a_terminal_the_table_is_what_remains() {
+    let scene = Scene::new("import-terminal", On::Sqlite);
+    tell_next(&scene);
+    let all: Vec<Value> = (0..30).map(|number| schedule(&format!("s-{number}"), "report", NEVER_SOON)).collect();
+    scene.conductor.set_schedules(json!(all));
+    let url = scene.conductor.url();
+    let (screen, status) = scene.place.at_terminal(&["conductor", "import", "--from", &url], "");
+    assert!(status.success(), "{screen}");
+    has(&screen, &["RESULT", "s-29", "30 are active here and there", "and 10 more"]);
+    assert_eq!(screen.matches(" imported").count(), 30, "{screen}");
+    scene.end();
+}
+
+#[test]
 fn what_exists_is_left_alone_unless_it_is_to_be_replaced() {
     let scene = Scene::new("import-replace", On::Sqlite);
     let mut mine = schedule("shared", "mapped", NEVER_SOON);

@@ -43,9 +43,9 @@ const TOLD_MAX: usize = 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual conductor import --from http://conductor.example:8080/api --dry-run      # what would be done
-  punctual conductor import --from http://conductor.example:8080/api --pause-there  # move over: nothing fires twice
-  punctual conductor import --from https://orkes.example/api --key-id 4f2a --key-secret-env ORKES_SECRET")]
+  punctual conductor import --from http://host:8080/api --dry-run        # what would be done
+  punctual conductor import --from http://host:8080/api --pause-there    # move over
+  punctual conductor import --from https://host/api --key-id 4f2a --key-secret-env CONDUCTOR_SECRET")]
 pub(super) struct ImportArgs {
     #[command(flatten)]
     theirs: TheirArgs,

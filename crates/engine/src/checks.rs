@@ -117,6 +117,12 @@ pub fn check_change(
     }
 }
 
+/// Whether a schedule has a time to come at all.
+pub fn will_fire(schedule: &Schedule, settings: &Settings, now: Timestamp) -> Result<bool, CompileError> {
+    let timetable = schedule.timetable(&settings.zones, &settings.calendars)?;
+    Ok(fires(&timetable, Schedule::cursor_from(&schedule.trigger, now).at))
+}
+
 /// How far a change is looked ahead.
 const DIFFERENCE_OF: SignedDuration = SignedDuration::from_hours(7 * 24);
 

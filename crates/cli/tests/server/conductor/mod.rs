@@ -2,6 +2,7 @@
 
 mod face;
 mod races;
+mod scenarios;
 mod starts;
 mod traps;
 

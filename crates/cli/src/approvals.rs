@@ -77,7 +77,8 @@ pub(crate) async fn list(args: ApprovalsArgs) -> anyhow::Result<()> {
             it.run_id.to_string(),
         ]
     });
-    print(&table(&["SCHEDULED", "LEFT", "SCHEDULE", "AGENT", "RISK", "PROMPT", "RUN"], rows))
+    let text = table(&["SCHEDULED", "LEFT", "SCHEDULE", "AGENT", "RISK", "PROMPT", "RUN"], rows);
+    print(&format!("{text}\n{}", wall.named()))
 }
 
 pub(crate) async fn approve(args: ApproveArgs) -> anyhow::Result<()> {

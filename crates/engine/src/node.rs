@@ -100,6 +100,11 @@ impl Nudges {
         self.is_paused.store(true, Ordering::Release);
     }
 
+    /// Whether the node claims nothing until it is resumed.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused.load(Ordering::Acquire)
+    }
+
     /// The node claims again.
     pub fn resume(&self) {
         self.is_paused.store(false, Ordering::Release);
@@ -272,8 +277,8 @@ impl Incarnation {
         }
         self.stepped_from = None;
         let held = self.holdings.held();
-        let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
-        let free = if is_paused { 0 } else { self.parts.settings.places.saturating_sub(held.len()) };
+        let free =
+            if self.parts.nudges.is_paused() { 0 } else { self.parts.settings.places.saturating_sub(held.len()) };
         let round = self.claimer.tick(now, free, &held).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));
         let has_room = self.holdings.len() < self.parts.settings.places;

@@ -85,7 +85,9 @@ impl ApiError {
 
     /// The text of a field cannot be read.
     pub(crate) fn unreadable(field: &str, error: ParseError) -> ApiError {
-        let inner = if error.field == field { String::new() } else { format!("{}: ", error.field) };
+        // A field of ours that ends like the one at fault says it already: `timezone` for `zone`, `runAt` for `at`.
+        let is_said = field.to_ascii_lowercase().ends_with(&error.field.to_ascii_lowercase());
+        let inner = if is_said { String::new() } else { format!("{}: ", error.field) };
         let problem = format!("{inner}{}", error.problem);
         let place = error.position.map(|position| format!(" at position {position}")).unwrap_or_default();
         let mut refused = ApiError::invalid(field, format!("{problem}{place}"), error.fix);

@@ -144,7 +144,7 @@ impl Strip<'_> {
         let words = [
             (Mark::Done, "done"),
             (Mark::Failed, "failed"),
-            (Mark::Skipped, "skipped"),
+            (Mark::Skipped, "skipped or cancelled"),
             (Mark::Running, "running"),
             (Mark::Waiting, "waiting"),
             (Mark::Planned, "planned"),

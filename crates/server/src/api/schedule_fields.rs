@@ -354,7 +354,10 @@ impl ScheduleFields {
         let jitter = self.jitter.as_deref().map(|text| duration("jitter", text)).transpose()?.unwrap_or_default();
         if let Some(calendar) = self.calendar.as_ref().filter(|name| !app.settings.calendars.contains_key(*name)) {
             let known: Vec<&str> = app.settings.calendars.keys().map(String::as_str).collect();
-            let fix = format!("use one of the configuration: {}", known.join(", "));
+            let fix = match known.is_empty() {
+                true => "the configuration has none".to_owned(),
+                false => format!("use one of the configuration: {}", known.join(", ")),
+            };
             return Err(ApiError::invalid("calendar", format!("there is no calendar {calendar:?}"), fix));
         }
         let policy = self.policy(&info)?;

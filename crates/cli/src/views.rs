@@ -233,6 +233,7 @@ pub(crate) struct Node {
     pub(crate) lease_until: Timestamp,
     pub(crate) running: u64,
     pub(crate) places: u64,
+    pub(crate) paused: Option<bool>,
     pub(crate) skew_ms: i64,
     pub(crate) zone_data: String,
     pub(crate) agents: Vec<String>,

@@ -98,8 +98,8 @@ fn later(day: &Day, today: Date) -> &'static str {
     if day.date <= today {
         return "";
     }
-    "\nA day is planned when it begins: runs of later days are not there yet. `punctual timers` tells what is next, and \
-     `punctual schedule edit NAME … --dry-run` what the next seven days have.\n"
+    "\nA day is planned when it begins: most runs of later days are not there yet. `punctual timers` tells what is next, and \
+     `punctual preview` what a trigger fires at.\n"
 }
 
 /// A day, from midnight to midnight.

@@ -280,7 +280,10 @@ fn why_answers_for_a_schedule_in_whatever_state_it_is() {
     has(&why("fresh"), &["its schedule was paused by operator at", ": a rest (paused)"]);
 
     add("flaky-one", "flaky", &["--retry-delay", "1s"]);
-    said(&place, &["trigger", "flaky-one", "--wait"], 0);
+    has(
+        &said(&place, &["trigger", "flaky-one", "--wait"], 0),
+        &["try 1 of 3 has failed, again in", "succeeded at try 2"],
+    );
     let text = why("flaky-one");
     has(&text, &["its work was done at try 2 (succeeded)", "try 1 failed: BUSY: not now (tried_before)"]);
     has(&text, &["token operator asked for it at"]);
@@ -291,7 +294,7 @@ fn why_answers_for_a_schedule_in_whatever_state_it_is() {
     has(&said(&place, &["logs", "flaky", "--attempt", "7"], 5), &["no output of try 7"]);
 
     add("gated", "slow", &["--risk-gate"]);
-    said(&place, &["trigger", "gated"], 0);
+    has(&said(&place, &["trigger", "gated"], 0), &["It may wait for an approval: `punctual approve "]);
     place.until("it waits", |place| place.json(&["approvals", "--json"])["items"][0].is_object());
     has(&why("gated"), &["a person has to approve it until"]);
     has(&said(&place, &["logs", "gated"], 0), &["has printed nothing"]);
@@ -305,6 +308,7 @@ fn why_answers_for_a_schedule_in_whatever_state_it_is() {
     place.until("it is paused", |place| place.read("log").contains("paused: nothing is claimed"));
     said(&place, &["trigger", "flaky-one"], 0);
     has(&why("flaky-one"), &["was told to claim nothing (SIGUSR1)"]);
+    has(&said(&place, &["nodes"], 0), &["of 8, paused"]);
     assert!(server.stop().success());
     has(&why("flaky-one"), &["no server is running; it has been due since"]);
 }

@@ -218,3 +218,24 @@ pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
 pub(crate) fn read_all<T: DeserializeOwned>(bodies: &[Value]) -> Result<Vec<T>, Failure> {
     bodies.iter().map(read).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_token_for_it_is_not_taken_for_none() {
+        let token = place::Token { secret: None, found_in: String::new() };
+        let server = Http::new("http://127.0.0.1:8470", token).unwrap();
+        let path = std::path::Path::new("punctual.db");
+        let alive = nobody(&server, path, true);
+        assert_eq!(alive.kind, Kind::NotAllowed);
+        assert!(
+            alive.to_string().starts_with("a server answers at http://127.0.0.1:8470, and there is no token"),
+            "{alive}"
+        );
+        let silent = nobody(&server, path, false);
+        assert_eq!(silent.kind, Kind::NoServer);
+        assert!(silent.to_string().contains("punctual.db does not exist"), "{silent}");
+    }
+}

@@ -170,7 +170,8 @@ fn what_cannot_be_done_is_said_with_an_exit_code() {
     has(&said(&place, &["trigger", "nothing"], 5), &["no schedule and no agent"]);
     has(&said(&place, &["history", "--since", "soon"], 2), &["--since: \"soon\" is no time; use 2026-03-09"]);
     said(&place, &["history", "--since", "yesterday"], 0);
-    has(&said(&place, &with(&["--cron", "@daily", "--zone", "Mars"]), 2), &["timezone: "]);
+    has(&said(&place, &with(&["--cron", "@daily", "--zone", "Mars"]), 2), &["error: timezone: \"Mars\" is not"]);
+    has(&said(&place, &with(&["--cron", "@daily", "--jitter", "x"]), 2), &["error: jitter: \"x\""]);
     has(&said(&place, &with(&["--at", "soon"]), 2), &["error: runAt: \"soon\""]);
     has(&said(&place, &with(&["--cron", "@daily", "--calendar", "x"]), 2), &["the configuration has none"]);
     has(&said(&place, &["plan", "--day", "tomorrow"], 0), &["A day is planned when it begins"]);

@@ -409,7 +409,7 @@ impl ScheduleFields {
     fn zone(&self, app: &App) -> Result<Zone, ApiError> {
         let Some(name) = &self.timezone else { return Ok(app.rules.default_zone.clone()) };
         let zone = app.settings.zones.get(name);
-        zone.map_err(|error| ApiError::invalid("timezone", error.to_string(), "use an IANA name like Europe/Paris"))
+        zone.map_err(|error| ApiError::unknown_zone("timezone", &error))
     }
 
     fn trigger(&self, zone: &Zone, now: Timestamp) -> Result<Trigger, ApiError> {

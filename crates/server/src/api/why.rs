@@ -213,8 +213,7 @@ fn slot_behind(app: &App, schedule: &Schedule, at: Timestamp) -> Option<Slot> {
 /// The clock that sentences speak of.
 fn clock(app: &App, zone: Option<String>) -> Result<Zone, ApiError> {
     let Some(name) = zone else { return Ok(app.rules.default_zone.clone()) };
-    let found = app.settings.zones.get(&name);
-    found.map_err(|error| ApiError::invalid("zone", error.to_string(), "use an IANA name like Europe/Paris"))
+    app.settings.zones.get(&name).map_err(|error| ApiError::unknown_zone("zone", &error))
 }
 
 /// The nodes that live. Whoever looks at a database from inside, of which only one server can be, knows that there is none.

@@ -27,9 +27,10 @@ fn assignment(timeout: Elapsed) -> Assignment {
         prompt: "hello".to_owned(),
         inputs: serde_json::Map::new(),
         inputs_policy: None,
+        workflow: None,
         manual: true,
     };
-    Assignment { context, timeout, printer: Printer::nowhere() }
+    Assignment { context, timeout, printer: Printer::nowhere(), workflow: None }
 }
 
 fn succeeded(summary: &str) -> Finish {

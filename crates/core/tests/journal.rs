@@ -52,7 +52,18 @@ fn plan(runs: &[u128]) -> PlanEntry {
 fn changed(number: u128, epoch: u64, event: RunEvent) -> Body {
     let PlannedRun { id: run, key, scheduled_at, .. } = planned(number);
     let (schedule, agent) = (Some(SCHEDULE), "reporter".to_owned());
-    Body::RunChanged(RunChange { run, epoch, schedule, key, agent, project: None, scheduled_at, event, by: None })
+    Body::RunChanged(RunChange {
+        run,
+        epoch,
+        schedule,
+        key,
+        agent,
+        project: None,
+        scheduled_at,
+        event,
+        workflow: None,
+        by: None,
+    })
 }
 
 /// A world in which bodies happen one after another, at noon.

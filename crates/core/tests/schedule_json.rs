@@ -21,6 +21,7 @@ fn full() -> Value {
     json!({
         "id": "018f4e9c-0000-7000-8000-000000000001",
         "version": 7,
+        "face": "conductor",
         "name": "morning-report",
         "project": "atlas",
         "origin": "file",
@@ -36,7 +37,7 @@ fn full() -> Value {
         "jitter": "5m",
         "policy": {
             "dst": {"gap": "skip", "repeat": "both"},
-            "catch_up": {"mode": "all", "max": 10, "window": "1d"},
+            "catch_up": {"mode": "all", "max": 10, "window": "1d", "covers_pauses": true},
             "overlap": "replace",
             "max_delay": {"duration": "1h"},
             "retry": {"max_attempts": 5, "backoff": "exponential", "delay": "30s", "delay_max": "1h", "jitter": "5s"},
@@ -50,6 +51,10 @@ fn full() -> Value {
         "cursor": {"at": "2026-01-05T00:00:00Z", "reached": {"Europe/Paris": "2026-01-05T09:00:00"}},
         "runs_started": 12,
         "read_until": "2026-01-05T08:00:00Z",
+        "description": "What changed, every morning",
+        "tags": [{"key": "team", "type": "METADATA", "value": "finance"}],
+        "created_by": "ada",
+        "updated_by": "bob",
         "created_at": "2026-01-01T00:00:00Z",
         "updated_at": "2026-01-02T00:00:00Z",
     })

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use crate::holdings::Attempt;
 use crate::planner::later;
-use crate::roster::Agents;
+use crate::roster::{Agents, Class};
 use crate::settings::Settings;
 
 /// The most runs that one claim takes.
@@ -59,25 +59,88 @@ pub struct Round {
     pub wake_at: Timestamp,
 }
 
+/// How many runs may begin, by what kind of place they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Free {
+    /// Processes of this machine.
+    pub process: usize,
+    /// Calls of other servers.
+    pub remote: usize,
+}
+
+impl Free {
+    /// So many of each.
+    pub fn each(places: usize) -> Free {
+        Free { process: places, remote: places }
+    }
+
+    fn of(self, class: Class) -> usize {
+        match class {
+            Class::Process => self.process,
+            Class::Remote => self.remote,
+        }
+    }
+}
+
+/// Which agents to claim for, and how many runs at most: all of them at once while every class has a place, else each class for
+/// itself, so that one that is full does not keep the other waiting.
+fn shares(agents: &Agents, free: Free) -> Vec<(Arc<BTreeSet<String>>, usize)> {
+    let named = |class| {
+        let names = agents.names.iter().filter(|name| agents.class_of(name) == class).cloned().collect();
+        (Arc::<BTreeSet<String>>::new(names), free.of(class))
+    };
+    let parts: Vec<_> =
+        [Class::Process, Class::Remote].map(named).into_iter().filter(|(names, _)| !names.is_empty()).collect();
+    let least = parts.iter().map(|(_, free)| *free).min().unwrap_or(0);
+    if parts.len() == 1 || 0 < least { vec![(Arc::clone(&agents.names), least)] } else { parts }
+}
+
+impl Round {
+    /// What two looks brought.
+    fn and(mut self, other: Round) -> Round {
+        self.started.extend(other.started);
+        Round {
+            may_have_more: self.may_have_more || other.may_have_more,
+            has_replaced: self.has_replaced || other.has_replaced,
+            awaits_planning: self.awaits_planning || other.awaits_planning,
+            wake_at: self.wake_at.min(other.wake_at),
+            ..self
+        }
+    }
+}
+
 impl Claimer {
     /// A claimer for a node.
     pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId) -> Claimer {
         Claimer { store, settings, node }
     }
 
-    /// Claims up to `free` runs, decides about each, and writes what was decided. With no free place, it still answers
-    /// the runs whose time is over.
+    /// Claims as many runs as there are free places, decides about each, and writes what was decided. With no free place, it
+    /// still answers the runs whose time is over.
     ///
     /// `held` is the work that goes on here: a run of which an older attempt still dies is not begun beside it.
-    pub async fn tick(&self, now: Timestamp, free: usize, held: &BTreeSet<Attempt>) -> Result<Round> {
+    pub async fn tick(&self, now: Timestamp, free: Free, held: &BTreeSet<Attempt>) -> Result<Round> {
         let agents = self.settings.roster.now();
-        let request = ClaimRequest {
-            node: self.node,
-            now,
-            limit: free.min(BATCH_MAX),
-            agents: Arc::clone(&agents.names),
-            limits: Arc::clone(&agents.limits),
-        };
+        let mut parts = shares(&agents, free).into_iter();
+        let (first, limit) = parts.next().unwrap_or_default();
+        let mut round = self.claim(now, first, limit, &agents, held).await?;
+        for (names, limit) in parts {
+            round = round.and(self.claim(now, names, limit, &agents, held).await?);
+        }
+        Ok(round)
+    }
+
+    /// Claims up to `limit` runs of some agents.
+    async fn claim(
+        &self,
+        now: Timestamp,
+        names: Arc<BTreeSet<String>>,
+        limit: usize,
+        agents: &Agents,
+        held: &BTreeSet<Attempt>,
+    ) -> Result<Round> {
+        let limits = Arc::clone(&agents.limits);
+        let request = ClaimRequest { node: self.node, now, limit: limit.min(BATCH_MAX), agents: names, limits };
         let Claimed { at, runs, swept, has_replaced, awaits_planning, next_at } = self.store.claim(&request).await?;
         if 0 < swept {
             info!("{swept} runs were answered without a place: their time was over, or they found another at work");
@@ -93,7 +156,7 @@ impl Claimer {
             return Ok(Round { started: vec![], may_have_more, has_replaced, awaits_planning, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
-            runs.iter().map(|claimed| self.decide(claimed, &agents, held, now)).collect();
+            runs.iter().map(|claimed| self.decide(claimed, agents, held, now)).collect();
         // First the others are called off: if that fails, what was claimed goes back, and nothing has begun.
         let has_replaced = has_replaced | self.replace(&runs, &decisions, now).await?;
         let settlements = runs.iter().zip(&decisions).map(|(claimed, (decision, _))| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::journal::SkipEntry;
-use punctual_core::plan::{PLAN_AHEAD_MAX, Planning, plan, skip_until};
+use punctual_core::plan::{Outage, PLAN_AHEAD_MAX, Planning, plan, skip_until};
 use punctual_core::run::{Run, SkipReason, Terms};
 use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
@@ -231,7 +231,14 @@ impl Editor {
         let before = &*subject.task.record.schedule;
         let version = before.version + 1;
         let goes_on = pause_goes_on(before, &wanted);
-        let cursor = if goes_on { before.cursor.clone() } else { cursor_after(before, &wanted, now) };
+        let is_made_up_for = makes_up_for_pause(before, &wanted);
+        let cursor = if goes_on || is_made_up_for {
+            before.cursor.clone()
+        } else if makes_up_for_pause(&wanted, before) {
+            cursor_before(subject, now)
+        } else {
+            cursor_after(before, &wanted, now)
+        };
         let edited = Schedule {
             id: before.id,
             version,
@@ -243,11 +250,28 @@ impl Editor {
             ..wanted
         };
         let timetable = edited.timetable(&self.settings.zones, &self.settings.calendars)?;
+        if is_made_up_for {
+            let write = self.resumed(subject, &edited, now);
+            return Ok((edited, write));
+        }
         let skips = if goes_on { vec![] } else { self.left_skips(subject, now).await? };
         let stored = edited.clone();
         let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, &*self.ids, now);
         write.skips.splice(0..0, skips);
         Ok((edited, write))
+    }
+
+    /// The end of a pause that is made up for: to planning it is an outage.
+    fn resumed(&self, subject: &PlanSubject, edited: &Schedule, now: Timestamp) -> PlanWrite {
+        let record = &subject.task.record;
+        let pause = Outage { from: edited.cursor.at, until: now, kept: None };
+        let write = PlanBase::new(record, &self.settings).write(vec![], |entry| {
+            entry.version = edited.version;
+            entry.plan_at = Some(now);
+            entry.zone_data.clone_from(&record.zone_data);
+            entry.outage = Some(record.outage.map_or(pause, |outage| outage.and(pause)));
+        });
+        PlanWrite { change: ScheduleChange::Put(Box::new(edited.clone())), ..write }
     }
 
     /// A schedule whose slots are answered up to now by the version in force: an edit begins at now, and what an outage has
@@ -336,13 +360,29 @@ fn is_next(timetable: &Timetable, before: &SkipEntry, skip: &SkipEntry) -> bool 
 /// what the pause has left so far is recorded as it was.
 fn pause_goes_on(before: &Schedule, wanted: &Schedule) -> bool {
     match (&before.state, &wanted.state) {
-        (ScheduleState::Paused(_), ScheduleState::Paused(_)) => {
-            let times =
-                |it: &Schedule| (it.trigger.clone(), it.zone.clone(), it.calendar.clone(), it.bounds, it.policy.dst);
-            times(before) == times(wanted)
-        }
+        (ScheduleState::Paused(_), ScheduleState::Paused(_)) => times(before) == times(wanted),
         (before, wanted) => matches!((before, wanted), (ScheduleState::Ended(_), ScheduleState::Ended(_))),
     }
+}
+
+/// What says when a schedule fires.
+fn times(it: &Schedule) -> impl PartialEq {
+    (it.trigger.clone(), it.zone.clone(), it.calendar.clone(), it.bounds, it.policy.dst)
+}
+
+/// Whether a schedule goes on behind a pause whose slots it makes up for.
+fn makes_up_for_pause(paused: &Schedule, active: &Schedule) -> bool {
+    matches!((&paused.state, &active.state), (ScheduleState::Paused(_), ScheduleState::Active))
+        && active.policy.catch_up.covers_pauses
+        && paused.policy.catch_up.covers_pauses
+        && times(paused) == times(active)
+}
+
+/// Where a pause begins that will be made up for: before the first slot that has its run and that nobody has begun.
+fn cursor_before(subject: &PlanSubject, now: Timestamp) -> Cursor {
+    let waiting = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.scheduled_at).min();
+    let before_it = waiting.and_then(|at| at.checked_sub(MOMENT).ok());
+    Cursor::starting(before_it.map_or(now, |at| at.min(now)))
 }
 
 /// Where planning goes on behind an edit: at now.

@@ -24,17 +24,23 @@ const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// How long what runs have printed is kept.
 const OUTPUT_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
+/// How often schedules are looked at that may have too many records.
+const ARCHIVE_EVERY: SignedDuration = SignedDuration::from_secs(5);
+
 /// Lets old things go.
 pub(crate) struct Housekeeping {
     store: Arc<dyn Store>,
     settings: Arc<Settings>,
     forget_at: Option<Timestamp>,
     prune_at: Option<Timestamp>,
+    archive_at: Option<Timestamp>,
+    /// How far the journal went when records were last looked at.
+    archived_seq: u64,
 }
 
 impl Housekeeping {
     pub(crate) fn new(store: Arc<dyn Store>, settings: Arc<Settings>) -> Housekeeping {
-        Housekeeping { store, settings, forget_at: None, prune_at: None }
+        Housekeeping { store, settings, forget_at: None, prune_at: None, archive_at: None, archived_seq: 0 }
     }
 
     pub(crate) async fn tick(&mut self, now: Timestamp) -> Result<()> {
@@ -57,6 +63,23 @@ impl Housekeeping {
             let before = now.checked_sub(self.settings.journal_kept.duration()).unwrap_or(Timestamp::MIN);
             let count = self.store.prune(now, before).await?;
             info!("a checkpoint was written, {count} old entries were let go");
+        }
+        self.archive(now).await
+    }
+
+    /// Lets go of records that are more than a schedule keeps.
+    async fn archive(&mut self, now: Timestamp) -> Result<()> {
+        let Some(keep) = self.settings.records_kept else { return Ok(()) };
+        // A clock that was set back does not put it off.
+        let is_early = |at: Timestamp| now < at && at <= later(now, ARCHIVE_EVERY);
+        if self.archive_at.is_some_and(is_early) {
+            return Ok(());
+        }
+        self.archive_at = Some(later(now, ARCHIVE_EVERY));
+        let seq = self.store.head().await?.seq;
+        if seq != self.archived_seq {
+            self.store.archive(None, keep).await?;
+            self.archived_seq = seq;
         }
         Ok(())
     }

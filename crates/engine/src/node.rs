@@ -4,29 +4,32 @@
 //! never at once, so that what the node holds and what is its own can be compared. The third fences: it stops work in time
 //! when the second hangs in a call of the store. Only waiting is interrupted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::run::{FailureCode, Report, ReportedError, RunEvent, RunState};
-use punctual_core::schedule::Work;
+use punctual_core::run::{FailureCode, Report, ReportedError, Run, RunEvent, RunState};
+use punctual_core::schedule::{Occasion, Schedule, Workflow};
+use punctual_core::time::Zones;
 use punctual_core::{NodeId, RunId};
 use punctual_store::{AttemptReport, Hint, RunWritten, Store, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::claimer::{Claimer, StartedRun, idempotency_key};
+use crate::claimer::{Claimer, Free, StartedRun, idempotency_key};
 use crate::clock::{Clock, ClockStep, ClockWatch};
-use crate::holdings::{Holdings, WhyStopped};
+use crate::holdings::{Attempt, Holdings, WhyStopped};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
 use crate::meters::Meters;
 use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
-use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel};
+use crate::roster::Class;
+use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel, WorkflowGiven};
 use crate::settings::Settings;
 use crate::spawn::Spawn;
 
@@ -141,6 +144,8 @@ struct Incarnation {
     claimer: Claimer,
     watch: ClockWatch,
     holdings: Arc<Holdings>,
+    /// What of it is carried out by other servers.
+    remote: BTreeSet<Attempt>,
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
@@ -194,6 +199,7 @@ impl Incarnation {
             node,
             watch: ClockWatch::default(),
             holdings,
+            remote: BTreeSet::new(),
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
@@ -277,11 +283,12 @@ impl Incarnation {
         }
         self.stepped_from = None;
         let held = self.holdings.held();
-        let free =
-            if self.parts.nudges.is_paused() { 0 } else { self.parts.settings.places.saturating_sub(held.len()) };
+        let is_paused = self.parts.nudges.is_paused();
+        let free = if is_paused { Free::each(0) } else { self.free(&held) };
         let round = self.claimer.tick(now, free, &held).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));
-        let has_room = self.holdings.len() < self.parts.settings.places;
+        let left = self.free(&self.holdings.held());
+        let has_room = !is_paused && (0 < left.process || 0 < left.remote);
         if round.has_replaced {
             self.keeper.look_soon();
         }
@@ -292,6 +299,15 @@ impl Incarnation {
             return Ok(now);
         }
         Ok(round.wake_at.min(keep_at))
+    }
+
+    /// How many places are free.
+    fn free(&mut self, held: &BTreeSet<Attempt>) -> Free {
+        self.remote.retain(|attempt| held.contains(attempt));
+        let settings = &self.parts.settings;
+        let left = |class, taken| settings.places_of(class).saturating_sub(taken);
+        let remote = self.remote.len();
+        Free { process: left(Class::Process, held.len() - remote), remote: left(Class::Remote, remote) }
     }
 
     /// Keeps the lease. When to look again.
@@ -323,8 +339,12 @@ impl Incarnation {
         self.parts.meters.began(run, now);
         let press = self.press.as_ref();
         let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
-        let assignment = assignment(&started, printer, now);
-        let runner = self.parts.runners.get(run.terms.work.agent());
+        let assignment = assignment(&started, &self.parts.settings.zones, printer, now);
+        let agent = run.terms.work.agent();
+        if self.parts.settings.roster.now().class_of(agent) == Class::Remote {
+            self.remote.insert((id, epoch));
+        }
+        let runner = self.parts.runners.get(agent);
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
         self.parts.spawn.spawn(Box::pin(async move {
             end.tell(match runner {
@@ -533,9 +553,11 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
     }
 }
 
-fn assignment(started: &StartedRun, printer: Printer, now: Timestamp) -> Assignment {
+fn assignment(started: &StartedRun, zones: &Zones, printer: Printer, now: Timestamp) -> Assignment {
     let run = &started.run;
-    let Work::Agent { agent, prompt, inputs, inputs_policy } = &run.terms.work;
+    let work = &run.terms.work;
+    let workflow = work.workflow().map(|workflow| workflow_of(workflow, started, zones, now));
+    let inputs = workflow.as_ref().map_or_else(|| work.inputs(), |workflow| &workflow.input);
     let read_until = started.schedule.as_ref().and_then(|schedule| schedule.read_until);
     let context = RunContext {
         run_id: run.id,
@@ -548,15 +570,37 @@ fn assignment(started: &StartedRun, printer: Printer, now: Timestamp) -> Assignm
         execution_time: now.as_millisecond(),
         schedule_id: run.schedule,
         schedule_name: started.schedule.as_ref().and_then(|schedule| schedule.name.clone()),
-        agent_id: agent.clone(),
+        agent_id: work.agent().to_owned(),
         project_id: run.terms.project.clone(),
         session_id: None,
-        prompt: prompt.clone(),
+        prompt: work.prompt().to_owned(),
         inputs: inputs.clone(),
-        inputs_policy: inputs_policy.as_ref().map(|policy| InputsGiven::new(policy, run.scheduled_at, read_until)),
+        inputs_policy: work.inputs_policy().map(|policy| InputsGiven::new(policy, run.scheduled_at, read_until)),
+        workflow: workflow.as_deref().map(WorkflowGiven::new),
         manual: run.key.is_manual(),
     };
-    Assignment { context, timeout: run.terms.timeout, printer }
+    Assignment { context, timeout: run.terms.timeout, printer, workflow }
+}
+
+/// The workflow that a run asks for, told about its times.
+fn workflow_of(workflow: &Workflow, started: &StartedRun, zones: &Zones, now: Timestamp) -> Box<Workflow> {
+    let run = &started.run;
+    let cron =
+        started.schedule.as_deref().filter(|_| run.key.is_slot()).and_then(|schedule| cron_of(schedule, run, zones));
+    let idempotency_key = idempotency_key(run);
+    Box::new(workflow.on(&Occasion {
+        run: run.id,
+        scheduled_at: run.scheduled_at,
+        started_at: now,
+        cron: cron.as_deref(),
+        idempotency_key: &idempotency_key,
+    }))
+}
+
+/// The cron that gave a run its slot, with its zone.
+fn cron_of(schedule: &Schedule, run: &Run, zones: &Zones) -> Option<String> {
+    let (cron, zone) = schedule.cron_at(run.scheduled_at, zones)?;
+    Some(format!("{} {zone}", cron.text()))
 }
 
 fn no_runner() -> Finish {

@@ -60,6 +60,12 @@ impl Printer {
         Printer { to: None, run: RunId(uuid::Uuid::nil()), epoch: 0, attempt: 0, total: Arc::default() }
     }
 
+    /// One whose prints go to whoever holds the other end: for tests of runners.
+    pub fn overheard() -> (Printer, Overheard) {
+        let (to, from) = mpsc::channel(WAITING_MAX);
+        (Printer { to: Some(to), ..Printer::nowhere() }, Overheard(from))
+    }
+
     /// Takes what was printed. It never waits: what nobody has time for is left out.
     pub fn print(&self, stream: Stream, bytes: &[u8]) {
         let length = bytes.len() as u64;
@@ -67,6 +73,18 @@ impl Printer {
         let Some(to) = self.to.as_ref().filter(|_| !bytes.is_empty()) else { return };
         let (run, epoch, attempt, bytes) = (self.run, self.epoch, self.attempt, bytes.to_vec());
         to.try_send(Print { run, epoch, attempt, stream, bytes, ends_at }).ok();
+    }
+}
+
+/// Hears what a printer takes.
+#[derive(Debug)]
+pub struct Overheard(mpsc::Receiver<Print>);
+
+impl Overheard {
+    /// What was printed since it was last asked, both streams in order.
+    pub fn text(&mut self) -> String {
+        let prints = std::iter::from_fn(|| self.0.try_recv().ok());
+        prints.map(|print| String::from_utf8_lossy(&print.bytes).into_owned()).collect()
     }
 }
 

@@ -36,6 +36,15 @@ impl Risk {
     }
 }
 
+/// What kind of place the work of an agent takes: work of one kind never keeps that of another from beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Processes of this machine.
+    Process,
+    /// Calls of other servers, which mostly wait.
+    Remote,
+}
+
 /// What is known of an agent besides how its work is carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentInfo {
@@ -49,6 +58,30 @@ pub struct AgentInfo {
     pub max_concurrent: Option<u32>,
 }
 
+/// The agent that every node has: it has a Conductor server start workflows. No agent of a configuration can be called so.
+pub const STARTER: &str = "conductor:start";
+
+/// Who starts workflows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Workflows {
+    /// Agents that stand in for workflows, by the names of these.
+    pub agents: BTreeMap<String, String>,
+    /// Whether there is a server that starts the others.
+    pub has_server: bool,
+}
+
+impl Workflows {
+    /// The agent that starts a workflow or stands in for it.
+    pub fn agent_for(&self, workflow: &str) -> &str {
+        self.agents.get(workflow).map_or(STARTER, String::as_str)
+    }
+
+    /// Whether nobody starts a workflow: each try will fail.
+    pub fn lacks(&self, workflow: &str) -> bool {
+        !self.has_server && !self.agents.contains_key(workflow)
+    }
+}
+
 /// The agents and limits that are in force.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Agents {
@@ -60,13 +93,33 @@ pub struct Agents {
     pub limits: Arc<Limits>,
     /// What their models cost.
     pub prices: Arc<Prices>,
+    /// Who starts workflows.
+    pub workflows: Arc<Workflows>,
+}
+
+impl AgentInfo {
+    /// What kind of place its work takes.
+    pub fn class(&self) -> Class {
+        if self.runner == "workflow" { Class::Remote } else { Class::Process }
+    }
 }
 
 impl Agents {
+    /// What kind of place the work of an agent takes. What nobody knows is a process.
+    pub fn class_of(&self, agent: &str) -> Class {
+        self.infos.get(agent).map_or(Class::Process, AgentInfo::class)
+    }
+
     /// These agents, under these limits.
     pub fn new(infos: BTreeMap<String, AgentInfo>, limits: Limits) -> Agents {
         let names = infos.keys().cloned().collect();
-        Agents { names: Arc::new(names), infos: Arc::new(infos), limits: Arc::new(limits), prices: Arc::default() }
+        Agents {
+            names: Arc::new(names),
+            infos: Arc::new(infos),
+            limits: Arc::new(limits),
+            prices: Arc::default(),
+            workflows: Arc::default(),
+        }
     }
 
     /// Agents of which only the names matter: they may do anything, and there are no limits.

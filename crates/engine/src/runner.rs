@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use punctual_core::run::{FailureCode, Report};
-use punctual_core::schedule::{InputType, InputsPolicy, Window};
+use punctual_core::schedule::{InputType, InputsPolicy, Window, Workflow};
 use punctual_core::{Elapsed, RunId, ScheduleId};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -56,6 +56,8 @@ pub struct Assignment {
     pub timeout: Elapsed,
     /// Takes what the work prints.
     pub printer: Printer,
+    /// The workflow that is to be started, as this run asks for it.
+    pub workflow: Option<Box<Workflow>>,
 }
 
 /// The run context: standard input of a process, body of a call.
@@ -95,6 +97,9 @@ pub struct RunContext {
     /// What it is to read, with the window of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs_policy: Option<InputsGiven>,
+    /// The workflow that the agent stands in for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowGiven>,
     /// Whether a person asked for the run.
     pub manual: bool,
 }
@@ -128,6 +133,26 @@ impl InputsGiven {
             window_minutes: policy.window_minutes,
             thread_filter: policy.thread_filter.clone(),
         }
+    }
+}
+
+/// The workflow that an agent stands in for. Its input is the agent's.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowGiven {
+    /// The name of its definition.
+    pub name: String,
+    /// The version of its definition; the latest when absent.
+    pub version: Option<i32>,
+    /// What it is found by.
+    pub correlation_id: Option<String>,
+}
+
+impl WorkflowGiven {
+    /// What an agent is told of a workflow.
+    pub fn new(workflow: &Workflow) -> WorkflowGiven {
+        let Workflow { name, version, correlation_id, .. } = workflow.clone();
+        WorkflowGiven { name, version, correlation_id }
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use punctual_core::time::{Calendar, Zones};
 use punctual_core::{Elapsed, NodeId};
-use punctual_store::{About, Sign};
+use punctual_store::{About, Keep, Sign};
 
-use crate::roster::{Agents, Roster};
+use crate::roster::{Agents, Class, Roster};
 
 /// What a node is built with, besides its store.
 #[derive(Debug, Clone)]
@@ -19,8 +19,10 @@ pub struct Settings {
     pub lease: Elapsed,
     /// The net under the timers: no loop rests longer without a look.
     pub poll: Elapsed,
-    /// How many runs it carries out at once.
+    /// How many runs it carries out at once as processes.
     pub places: usize,
+    /// How many runs it has other servers carry out at once.
+    pub remote_places: usize,
     /// The agents that it has, and how many runs may be at work.
     pub roster: Arc<Roster>,
     /// The shortest time between a run and the next one that its agent asks for.
@@ -39,6 +41,8 @@ pub struct Settings {
     pub journal_kept: Elapsed,
     /// The most runs that are made up for at once after an outage; the rest follow a second apart.
     pub max_recovery_catch_ups: usize,
+    /// How many records of started workflows each schedule keeps; all of them, if it is not said.
+    pub records_kept: Option<Keep>,
 }
 
 impl Settings {
@@ -50,6 +54,7 @@ impl Settings {
             lease: Elapsed::from_seconds(30),
             poll: Elapsed::from_seconds(5),
             places: 8,
+            remote_places: 64,
             roster: Arc::new(Roster::new(Agents::named(agents))),
             min_interval: Elapsed::from_seconds(300),
             approval_wait: Elapsed::from_seconds(DAY),
@@ -59,6 +64,15 @@ impl Settings {
             runs_kept: Elapsed::from_seconds(2 * DAY),
             journal_kept: Elapsed::from_seconds(90 * DAY),
             max_recovery_catch_ups: 1_000,
+            records_kept: None,
+        }
+    }
+
+    /// How many runs of a class it carries out at once.
+    pub fn places_of(&self, class: Class) -> usize {
+        match class {
+            Class::Process => self.places,
+            Class::Remote => self.remote_places,
         }
     }
 

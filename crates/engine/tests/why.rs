@@ -298,6 +298,7 @@ fn a_time_without_a_run_is_explained() {
         last_at: at("10:00"),
         count: 3,
         reason,
+        workflow: None,
     };
     for reason in SkipReason::ALL {
         let (schedule, skip) = (schedule(), skip(reason));

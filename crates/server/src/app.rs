@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use punctual_core::schedule::CatchUp;
 use punctual_core::time::Zone;
 use punctual_core::{By, Elapsed};
 use punctual_engine::clock::Clock;
@@ -52,6 +53,26 @@ pub struct HouseRules {
     pub min_interval: Elapsed,
     /// With more runs a day, whoever makes a schedule is warned.
     pub runs_per_day_warning: usize,
+    /// What holds for schedules that come over Conductor's API.
+    pub conductor: ConductorRules,
+}
+
+/// What operators lay down for schedules that come over Conductor's API.
+#[derive(Debug, Clone)]
+pub struct ConductorRules {
+    /// The zone of crons that name none.
+    pub zone: Zone,
+    /// Each run is due up to so much later.
+    pub jitter: Elapsed,
+    /// How many missed slots are made up for at most.
+    pub catch_up_max: u32,
+}
+
+impl ConductorRules {
+    /// The rules of an operator who says nothing: crons are in this zone.
+    pub fn new(zone: Zone) -> ConductorRules {
+        ConductorRules { zone, jitter: Elapsed::ZERO, catch_up_max: CatchUp::UNLIMITED }
+    }
 }
 
 impl App {
@@ -68,8 +89,9 @@ impl App {
     /// An agent of this node that a request names.
     pub(crate) fn agent(&self, name: &str) -> Result<AgentInfo, ApiError> {
         let agents = self.settings.roster.now().infos;
-        agents.get(name).cloned().ok_or_else(|| {
-            let known: Vec<&str> = agents.keys().map(String::as_str).collect();
+        agents.get(name).filter(|_| !name.contains(':')).cloned().ok_or_else(|| {
+            // What is built in is nobody's to name.
+            let known: Vec<&str> = agents.keys().map(String::as_str).filter(|name| !name.contains(':')).collect();
             let fix = if known.is_empty() {
                 "operators define agents in the configuration".to_owned()
             } else {

@@ -125,6 +125,23 @@ impl ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
     }
 
+    /// A value cannot be used, in words that are given.
+    pub(crate) fn refused(field: &str, detail: impl Into<String>) -> ApiError {
+        let mut error = ApiError::new(StatusCode::BAD_REQUEST, "invalid_value", detail);
+        error.0.field = Some(field.to_owned());
+        error
+    }
+
+    /// What is wrong.
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// As a document.
+    pub(crate) fn problem(&self) -> &Problem {
+        &self.0
+    }
+
     pub(crate) fn status(&self) -> u16 {
         self.0.status
     }
@@ -150,6 +167,8 @@ impl IntoResponse for ApiError {
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // For a face that has another shape for it.
+        response.extensions_mut().insert(self);
         response
     }
 }

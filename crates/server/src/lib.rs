@@ -6,6 +6,7 @@
 mod api;
 mod app;
 pub mod auth;
+mod conductor;
 mod error;
 mod extract;
 mod inside;
@@ -14,7 +15,7 @@ mod routes;
 mod serve;
 mod tls;
 
-pub use app::{App, HouseRules};
+pub use app::{App, ConductorRules, HouseRules};
 pub use inside::{LookedAt, look};
 pub use pulse::Pulse;
 pub use routes::router;

@@ -3,13 +3,13 @@
 use std::num::NonZeroU32;
 
 use jiff::{SignedDuration, Timestamp};
+use punctual_core::Elapsed;
 use punctual_core::run::{AfterLoss, Backoff, RetryPolicy};
 use punctual_core::schedule::{
-    After, At, Bounds, CatchUp, CatchUpMode, Concurrency, Crons, Cursor, DstPolicy, GapPolicy, Immediate, MaxDelay,
-    OnEvent, Overlap, Policy, Priority, RepeatPolicy, Schedule, ScheduleState, Trigger, Work, ZonedCron,
+    After, At, Bounds, CatchUp, CatchUpMode, Concurrency, Crons, DstPolicy, GapPolicy, Immediate, MaxDelay, OnEvent,
+    Overlap, Policy, Priority, RepeatPolicy, Schedule, Trigger, Work, ZonedCron,
 };
 use punctual_core::time::{Cron, Every, TimesOfDay, Zones};
-use punctual_core::{Elapsed, ScheduleId};
 
 use crate::random::Random;
 use crate::setup::{AGENTS, PROJECTS, ZONES};
@@ -36,25 +36,14 @@ const CRONS: [&str; 14] = [
 pub(crate) fn schedule(random: &mut Random, zones: &Zones, now: Timestamp) -> Schedule {
     let zone = random.pick(&ZONES).to_string();
     let (trigger, is_fast) = trigger(random, zones, &zone, now);
+    let draft = Schedule::draft(work(random), trigger, zone, now);
     Schedule {
-        id: ScheduleId(uuid::Uuid::nil()),
-        version: 0,
-        name: None,
         project: random.chance(60).then(|| random.pick(&PROJECTS).to_string()),
-        origin: None,
-        work: work(random),
-        trigger,
-        zone,
         calendar: random.chance(15).then(|| "office".to_owned()),
         bounds: bounds(random, now, is_fast),
         jitter: if random.chance(25) { seconds(random, 1, 1_800) } else { Elapsed::ZERO },
         policy: policy(random),
-        state: ScheduleState::Active,
-        cursor: Cursor::starting(now),
-        runs_started: 0,
-        read_until: None,
-        created_at: now,
-        updated_at: now,
+        ..draft
     }
 }
 
@@ -133,6 +122,7 @@ pub(crate) fn policy(random: &mut Random) -> Policy {
         mode: *random.pick(&modes),
         max: *random.pick(&[1, 3, 10, 100]),
         window: random.chance(25).then(|| seconds(random, 600, 86_400)),
+        covers_pauses: false,
     };
     let max_delay = match random.below(3) {
         0 => MaxDelay::Day,

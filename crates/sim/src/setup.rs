@@ -110,6 +110,8 @@ impl Setup {
             runs_kept: self.runs_kept,
             journal_kept: self.journal_kept,
             max_recovery_catch_ups: self.max_recovery_catch_ups,
+            remote_places: 1,
+            records_kept: None,
         }
     }
 }

@@ -12,9 +12,10 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
-    PlannerLease, PrintedPiece, Renewal, Result, RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign,
-    StoreError, TokenRecord, Tokens, Totals, Written, ZoneDay,
+    Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
+    PlannerLease, PrintedPiece, RecordFilter, RecordPage, Records, Renewal, Result, RunFilter, RunWritten, Runs,
+    ScheduleFilter, SchedulePage, Schedules, Settlement, SharedTime, Sign, StoreError, TokenRecord, Tokens, Totals,
+    Written, ZoneDay,
 };
 
 use crate::faults::CallKind::{Read, Upkeep, Write};
@@ -138,6 +139,10 @@ impl Schedules for FaultyStore {
 
     async fn count_schedules(&self) -> Result<u64> {
         self.call("count_schedules", Read, self.sim.store.count_schedules()).await
+    }
+
+    async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
+        self.call("find_schedules", Read, self.sim.store.find_schedules(filter)).await
     }
 }
 
@@ -312,6 +317,17 @@ impl History for FaultyStore {
 
     async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
         self.call("totals", Read, self.sim.store.totals(filter)).await
+    }
+}
+
+#[async_trait]
+impl Records for FaultyStore {
+    async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
+        self.call("records", Read, self.sim.store.records(filter)).await
+    }
+
+    async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {
+        self.call("archive", Write, self.sim.store.archive(schedules, keep)).await
     }
 }
 

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, Body, Entry, JournalError, PlanEntry, RunChange, World};
 use punctual_core::plan::Outage;
 use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason, WaitFor};
-use punctual_core::schedule::{MaxDelay, Overlap, Schedule, ScheduleState};
+use punctual_core::schedule::{Face, MaxDelay, Overlap, Schedule, ScheduleState};
 use punctual_core::time::SlotKey;
 use punctual_core::{Actor, By, NodeId, RunId, ScheduleId, Token, TokenId};
 
@@ -26,12 +26,12 @@ pub const SWEEP_MAX: usize = 1_000;
 /// How long nobody has to have had an agent before its runs are given up.
 pub const AGENT_GONE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
-/// What a schedule is known by among people: its project and its name.
-pub type Name = (Option<String>, String);
+/// What a schedule is known by among people: its face, its project and its name.
+pub type Name = (Face, Option<String>, String);
 
 /// The name of a schedule, if it has one.
 pub fn name_of(schedule: &Schedule) -> Option<Name> {
-    Some((schedule.project.clone(), schedule.name.clone()?))
+    Some((schedule.face, schedule.project.clone(), schedule.name.clone()?))
 }
 
 /// What a change has to read. With a run comes its schedule.

@@ -24,4 +24,4 @@ mod writing;
 
 pub use error::{Result, StoreError};
 pub use requests::*;
-pub use roles::{Answers, Claims, History, Journal, Nodes, Output, Plan, Runs, Schedules, Store, Tokens};
+pub use roles::{Answers, Claims, History, Journal, Nodes, Output, Plan, Records, Runs, Schedules, Store, Tokens};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::journal::{Attempt, PlanEntry, RunChange, ScheduleRecord, SkipEntry, Verdict};
+use punctual_core::journal::{Attempt, PlanEntry, RecordState, RunChange, ScheduleRecord, SkipEntry, Verdict};
 use punctual_core::plan::{Limits, Outage};
 use punctual_core::run::{Outcome, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
-use punctual_core::schedule::{Cursor, Schedule};
+use punctual_core::schedule::{Cursor, Face, Schedule};
 use punctual_core::time::zone::floor_microsecond;
 use punctual_core::{By, Elapsed, NodeId, RunId, ScheduleId, Token};
 use serde::{Deserialize, Serialize};
@@ -425,6 +425,167 @@ pub struct HistoryFilter {
     pub offset: usize,
     /// At most so many.
     pub limit: usize,
+}
+
+/// Which schedules to list. The default lists none: say how many.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScheduleFilter {
+    /// Of this face.
+    pub face: Option<Face>,
+    /// Of one of these projects; `None` in it is those that belong to none.
+    pub projects: Option<Vec<Option<String>>>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// That start this workflow.
+    pub workflow: Option<String>,
+    /// Of this name.
+    pub name: Option<String>,
+    /// In whose name this stands, in capitals or not.
+    pub name_part: Option<String>,
+    /// In whose name, workflow or description this stands, in capitals or not.
+    pub text: Option<String>,
+    /// In one of these conditions.
+    pub conditions: Option<Vec<Condition>>,
+    /// By name, and not by id.
+    pub is_by_name: bool,
+    /// The last first.
+    pub is_reversed: bool,
+    /// Behind so many others.
+    pub offset: usize,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Whether a schedule produces runs, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Condition {
+    /// It does.
+    Active,
+    /// It is paused.
+    Paused,
+    /// It is switched off.
+    Disabled,
+    /// It is over.
+    Ended,
+}
+
+impl Condition {
+    /// The word for it in SQL.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Condition::Active => "active",
+            Condition::Paused => "paused",
+            Condition::Disabled => "disabled",
+            Condition::Ended => "ended",
+        }
+    }
+}
+
+/// A page of schedules.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SchedulePage {
+    /// How many there are in all.
+    pub total: u64,
+    /// Those of the page.
+    pub schedules: Vec<Schedule>,
+}
+
+/// Which records of workflows to list. The default lists none: say how many.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordFilter {
+    /// Of one of these projects; `None` in it is those that belong to none.
+    pub projects: Option<Vec<Option<String>>>,
+    /// Of schedules of these names.
+    pub schedules: Option<Vec<String>>,
+    /// In one of these states.
+    pub states: Option<Vec<RecordState>>,
+    /// Of one of these workflows.
+    pub workflows: Option<Vec<String>>,
+    /// In the name of whose workflow this stands, in capitals or not.
+    pub workflow_part: Option<String>,
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Scheduled behind this.
+    pub after: Option<Timestamp>,
+    /// Scheduled before this.
+    pub before: Option<Timestamp>,
+    /// In whose names, workflow id, run id or note this stands, in capitals or not.
+    pub text: Option<String>,
+    /// By these, in this order; what is left is by number, latest first.
+    pub sort: Vec<(RecordOrder, Direction)>,
+    /// Behind so many others.
+    pub offset: usize,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// What records are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordOrder {
+    /// When the slot was scheduled.
+    ScheduledAt,
+    /// When it was begun.
+    ExecutedAt,
+    /// The name of the schedule.
+    Schedule,
+    /// The name of the workflow.
+    Workflow,
+    /// The state, by its word.
+    State,
+}
+
+/// Which way an order goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// The least first.
+    Up,
+    /// The greatest first.
+    Down,
+}
+
+/// A page of records.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordPage {
+    /// How many there are in all.
+    pub total: u64,
+    /// Those of the page.
+    pub records: Vec<RecordItem>,
+}
+
+/// What became of a workflow that a schedule had started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordItem {
+    /// The number of the entry that says so; none while it is being started.
+    pub seq: Option<u64>,
+    /// The schedule.
+    pub schedule_id: Option<ScheduleId>,
+    /// The run; none for slots that had none.
+    pub run: Option<RunId>,
+    /// The project.
+    pub project: Option<String>,
+    /// The name of the schedule.
+    pub schedule: String,
+    /// The name of the workflow.
+    pub workflow: String,
+    /// The workflow that was started.
+    pub workflow_id: Option<String>,
+    /// How far it has come.
+    pub state: RecordState,
+    /// Why it was not started.
+    pub note: Option<String>,
+    /// When the slot was scheduled.
+    pub scheduled_at: Timestamp,
+    /// When it was begun, if it was.
+    pub executed_at: Option<Timestamp>,
+}
+
+/// How many records of a schedule are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// So many are left.
+    pub max: usize,
+    /// Once there are more than so many.
+    pub threshold: usize,
 }
 
 /// What the attempts of an agent that ended in one way come to.

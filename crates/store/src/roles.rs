@@ -16,9 +16,10 @@ use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 use crate::error::Result;
 use crate::requests::{
-    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, Hint, HistoryFilter, HistoryItem, LiveCounts, NodeLease,
-    NodeRecord, Piece, PlanSubject, PlanTask, PlanWrite, PlannerLease, PrintedPiece, Renewal, RunFilter, RunWritten,
-    Settlement, SharedTime, Sign, TokenRecord, Totals, Written, ZoneDay,
+    AttemptReport, Cancellation, ClaimRequest, Claimed, Head, Hint, HistoryFilter, HistoryItem, Keep, LiveCounts,
+    NodeLease, NodeRecord, Piece, PlanSubject, PlanTask, PlanWrite, PlannerLease, PrintedPiece, RecordFilter,
+    RecordPage, Renewal, RunFilter, RunWritten, ScheduleFilter, SchedulePage, Settlement, SharedTime, Sign,
+    TokenRecord, Totals, Written, ZoneDay,
 };
 
 /// Reading schedules.
@@ -32,6 +33,9 @@ pub trait Schedules: Send + Sync {
 
     /// How many there are.
     async fn count_schedules(&self) -> Result<u64>;
+
+    /// Schedules that a filter finds, those of its page, and how many there are in all.
+    async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage>;
 }
 
 /// The plan: what is written when slots are answered.
@@ -202,6 +206,17 @@ pub trait History: Send + Sync {
     async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>>;
 }
 
+/// What became of workflows that schedules had started. It follows from the runs that are at work and from the journal.
+#[async_trait]
+pub trait Records: Send + Sync {
+    /// Records that a filter finds, those of its page, and how many there are in all.
+    async fn records(&self, filter: &RecordFilter) -> Result<RecordPage>;
+
+    /// Lets go of the older records of schedules that have more than so many; of all schedules, if none are named. The journal keeps
+    /// what they were made from. How many went.
+    async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize>;
+}
+
 /// Who may come over the API.
 #[async_trait]
 pub trait Tokens: Send + Sync {
@@ -241,5 +256,11 @@ pub trait Output: Send + Sync {
 }
 
 /// All roles at once: what a node is built with, and what a loop never asks for.
-pub trait Store: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens + Answers + Output {}
-impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Tokens + Answers + Output> Store for T {}
+pub trait Store:
+    Schedules + Plan + Runs + Claims + Nodes + Journal + History + Records + Tokens + Answers + Output
+{
+}
+impl<T: Schedules + Plan + Runs + Claims + Nodes + Journal + History + Records + Tokens + Answers + Output> Store
+    for T
+{
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::environment::{is_loader_name, is_own_name};
 use super::limits::Limits;
-use super::secrets::SecretSource;
+use crate::secrets::SecretSource;
 
 /// How long work that is asked to stop has, unless the operator says otherwise.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(10);

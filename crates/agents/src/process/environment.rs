@@ -87,6 +87,7 @@ mod tests {
             prompt: String::new(),
             inputs: serde_json::Map::new(),
             inputs_policy: None,
+            workflow: None,
             manual: false,
         }
     }

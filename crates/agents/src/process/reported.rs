@@ -3,10 +3,9 @@
 //! Unknown fields are ignored, as a program may print JSON for others too. Known fields of a wrong type are ignored with
 //! a note, as their author would want to know.
 
+use crate::text::{cut, without_nul};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-
-use super::text::{cut, without_nul};
 
 /// The longest line that is read as a report. With it, whatever a report holds is bounded as well.
 pub(super) const REPORT_LINE_MAX: usize = 64 * 1024;

@@ -2,10 +2,9 @@
 //!
 //! Invariant: whatever is printed, it costs a bounded amount of memory and becomes text that every store can keep.
 
+use crate::redact::{Redactor, Secrets};
+use crate::text::without_nul;
 use tokio::io::{AsyncRead, AsyncReadExt};
-
-use super::redact::{Redactor, Secrets};
-use super::text::without_nul;
 
 /// What is read at once.
 const CHUNK: usize = 64 * 1024;

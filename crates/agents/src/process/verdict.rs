@@ -9,7 +9,7 @@ use super::limits::Limits;
 use super::protocol::{Ended, Exit, Refusal};
 use super::reported::{ERROR_MESSAGE_MAX, Reported, WorkError};
 use super::tail::Tail;
-use super::text::{cut, without_nul};
+use crate::text::{cut, without_nul};
 
 /// How much of the last line of stderr goes into the message of an error, in bytes.
 const COMPLAINT_MAX: usize = 500;

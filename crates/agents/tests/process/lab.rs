@@ -150,7 +150,8 @@ fn assignment(run_id: RunId) -> Assignment {
         prompt: "What is new?".to_owned(),
         inputs: serde_json::Map::new(),
         inputs_policy: None,
+        workflow: None,
         manual: false,
     };
-    Assignment { context, timeout: Elapsed::from_seconds(60), printer: Printer::nowhere() }
+    Assignment { context, timeout: Elapsed::from_seconds(60), printer: Printer::nowhere(), workflow: None }
 }

@@ -47,7 +47,8 @@ fn assignment() -> Assignment {
         prompt: String::new(),
         inputs: serde_json::Map::new(),
         inputs_policy: None,
+        workflow: None,
         manual: false,
     };
-    Assignment { context, timeout: Elapsed::from_seconds(600), printer: Printer::nowhere() }
+    Assignment { context, timeout: Elapsed::from_seconds(600), printer: Printer::nowhere(), workflow: None }
 }

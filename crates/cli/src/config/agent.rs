@@ -225,25 +225,33 @@ fn read_secrets(value: &Value<'_>, folder: &Path) -> Option<BTreeMap<String, Sec
         if !is_variable(name, &value) {
             continue;
         }
-        if value.is_text() {
-            value.refuse(
-                "a secret does not stand in the file",
-                "say where it is: { env = \"NAME\" } or { file = \"PATH\" }",
-            );
-            continue;
-        }
-        let Some(section) = value.section(&SECRET) else { continue };
-        let env = section.get("env").and_then(Value::text).map(|name| SecretSource::Env(name.to_owned()));
-        let file = section.get("file").and_then(Value::text).map(|path| SecretSource::File(folder.join(path)));
-        match (env, file) {
-            (Some(source), None) | (None, Some(source)) => drop(secrets.insert(name.to_owned(), source)),
-            _ => value.refuse("a secret is in one place", "use { env = \"NAME\" } or { file = \"PATH\" }"),
-        }
+        secrets.extend(read_secret(&value, folder).map(|source| (name.to_owned(), source)));
     }
     Some(secrets)
 }
 
-fn shown(source: &SecretSource) -> Json {
+/// Reads where a secret is.
+pub(super) fn read_secret(value: &Value<'_>, folder: &Path) -> Option<SecretSource> {
+    if value.is_text() {
+        value.refuse(
+            "a secret does not stand in the file",
+            "say where it is: { env = \"NAME\" } or { file = \"PATH\" }",
+        );
+        return None;
+    }
+    let section = value.section(&SECRET)?;
+    let env = section.get("env").and_then(Value::text).map(|name| SecretSource::Env(name.to_owned()));
+    let file = section.get("file").and_then(Value::text).map(|path| SecretSource::File(folder.join(path)));
+    match (env, file) {
+        (Some(source), None) | (None, Some(source)) => Some(source),
+        _ => {
+            value.refuse("a secret is in one place", "use { env = \"NAME\" } or { file = \"PATH\" }");
+            None
+        }
+    }
+}
+
+pub(super) fn shown(source: &SecretSource) -> Json {
     match source {
         SecretSource::Env(name) => json!({"env": name}),
         SecretSource::File(path) => json!({"file": path.to_string_lossy()}),

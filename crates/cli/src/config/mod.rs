@@ -5,6 +5,7 @@
 
 mod agent;
 mod command;
+mod conductor;
 mod env;
 mod error;
 mod keys;
@@ -37,9 +38,10 @@ use crate::zones::ZoneSource;
 use agent::read_cap;
 pub(crate) use agent::{Agent, ProcessConfig, RunnerConfig};
 pub(crate) use command::{ConfigArgs, run};
+pub(crate) use conductor::ConductorConfig;
 use env::Overrides;
 use error::{ConfigError, Place, Problems};
-use keys::{CALENDAR, ENGINE, LIMITS, TOP};
+use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, TOP};
 use schedule::{FileSchedule, Known};
 use section::Section;
 pub(crate) use sync::{Changes, changes};
@@ -62,6 +64,8 @@ pub(crate) struct Config {
     pub(crate) project_caps: BTreeMap<String, NonZeroU32>,
     /// What models cost.
     pub(crate) prices: Prices,
+    /// Who starts workflows, and how their schedules behave.
+    pub(crate) conductor: ConductorConfig,
     /// The agents by name.
     pub(crate) agents: BTreeMap<String, Agent>,
     /// The calendars by name.
@@ -97,6 +101,7 @@ impl Config {
         Config {
             project_caps: BTreeMap::new(),
             prices: Prices::default(),
+            conductor: self.conductor.without_what_is_reloaded(),
             agents: BTreeMap::new(),
             schedules: vec![],
             is_blank: false,
@@ -201,6 +206,10 @@ fn read_all<Z: Borrow<Zones>>(
     let agents = read_named(&top, "agents", |_, value| Agent::read(value, folder));
     let calendars =
         read_named(&top, "calendars", |name, value| read_calendar(name, value, &default_zone, zones.borrow()));
+    let given = top.get("conductor").and_then(|value| value.section(&CONDUCTOR));
+    let section = given.unwrap_or_else(|| Section::absent(problems, "conductor", &CONDUCTOR));
+    let utc = zones.borrow().get("UTC").unwrap_or_else(|_| default_zone.clone());
+    let conductor = ConductorConfig::read(&section, folder, &agents, zones.borrow(), &utc);
     let known = Known { zones: zones.borrow(), default_zone: &default_zone, agents: &agents, calendars: &calendars };
     let schedules = read_schedules(&top, &known);
     let config = Config {
@@ -208,6 +217,7 @@ fn read_all<Z: Borrow<Zones>>(
         tzdb,
         engine,
         project_caps,
+        conductor,
         prices: top.get("prices").and_then(prices::read).unwrap_or_default(),
         agents: agents.into_iter().filter_map(|(name, agent)| Some((name, agent?))).collect(),
         calendars: calendars.into_iter().filter_map(|(name, calendar)| Some((name, calendar?))).collect(),

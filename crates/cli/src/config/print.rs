@@ -3,7 +3,7 @@
 use punctual_core::time::Calendar;
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{AGENT, CALENDAR, ENGINE, Keys, PRICES, SCHEDULE, TOP};
+use super::keys::{AGENT, CALENDAR, CONDUCTOR, ENGINE, Keys, PRICES, SCHEDULE, TOP};
 use super::{Config, prices};
 
 /// Where comments begin.
@@ -22,6 +22,8 @@ impl Config {
         }
         text += "\n[prices]\n";
         write_settings(&mut text, &PRICES, &prices::settings(&self.prices), true);
+        text += "\n[conductor]\n";
+        write_settings(&mut text, &CONDUCTOR, &self.conductor.settings(), true);
         for (position, (name, agent)) in self.agents.iter().enumerate() {
             text += &format!("\n[agents.{}]\n", shown_key(name));
             write_settings(&mut text, &AGENT, &agent.settings(), position == 0);
@@ -43,6 +45,7 @@ impl Config {
         all.insert("engine".to_owned(), self.engine_settings().into());
         all.insert("limits".to_owned(), json!({ "projects": self.project_caps }));
         all.insert("prices".to_owned(), prices::settings(&self.prices).into());
+        all.insert("conductor".to_owned(), self.conductor.settings().into());
         let agents: Map<String, Json> =
             self.agents.iter().map(|(name, agent)| (name.clone(), agent.settings().into())).collect();
         all.insert("agents".to_owned(), agents.into());

@@ -95,16 +95,15 @@ impl FileSchedule {
 
     /// Every key of the schedule and its value.
     pub(super) fn settings(&self) -> Map<String, Json> {
-        let Work::Agent { agent, prompt, inputs, inputs_policy } = &self.work;
-        let reads = inputs_policy.clone().unwrap_or_default();
+        let reads = self.work.inputs_policy().cloned().unwrap_or_default();
         let Policy { dst, catch_up, overlap, max_delay, retry, after_loss, timeout, priority, .. } = &self.policy;
         let Policy { max_concurrent, concurrency, risk_gate, .. } = &self.policy;
         let settings = json!({
             "name": self.name,
             "project": self.project,
-            "agent": agent,
-            "prompt": prompt,
-            "inputs": inputs,
+            "agent": self.work.agent(),
+            "prompt": self.work.prompt(),
+            "inputs": self.work.inputs(),
             "input_type": reads.input_type.word(),
             "window_minutes": reads.window_minutes,
             "thread_filter": reads.thread_filter,
@@ -146,7 +145,7 @@ impl FileSchedule {
 }
 
 /// Reads the name of something that must be defined elsewhere in the file.
-fn read_known<'a, T>(what: &str, value: &Value<'a>, known: &BTreeMap<String, T>) -> Option<&'a str> {
+pub(super) fn read_known<'a, T>(what: &str, value: &Value<'a>, known: &BTreeMap<String, T>) -> Option<&'a str> {
     let name = value.text()?;
     if known.contains_key(name) {
         return Some(name);
@@ -213,6 +212,7 @@ fn read_policy(section: &Section<'_>, agent: Option<&Agent>) -> Policy {
                 .and_then(|value| value.integer(1..=10_000)?.try_into().ok())
                 .unwrap_or(default.catch_up.max),
             window: section.get("catch_up_window").and_then(Value::some_duration),
+            ..default.catch_up
         },
         overlap: section.get("overlap").and_then(Value::word).unwrap_or_default(),
         max_delay: section.get("max_delay").and_then(read_max_delay).unwrap_or_default(),

@@ -94,8 +94,6 @@ impl FileSchedule {
             name: Some(self.name.clone()),
             project: self.project.clone(),
             origin: Some(Origin::File),
-            work: self.work.clone(),
-            zone: self.zone.name().to_owned(),
             calendar: self.calendar.clone(),
             bounds: self.bounds,
             jitter: self.jitter,
@@ -106,7 +104,7 @@ impl FileSchedule {
             read_until: existing.and_then(|existing| existing.read_until),
             created_at: existing.map_or(now, |existing| existing.created_at),
             updated_at: existing.map_or(now, |existing| existing.updated_at),
-            trigger,
+            ..Schedule::draft(self.work.clone(), trigger, self.zone.name(), now)
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proptest::prelude::*;
-use punctual_core::schedule::{At, MaxDelay, Trigger, Work};
+use punctual_core::schedule::{At, MaxDelay, Trigger};
 use punctual_core::time::Zones;
 use punctual_core::time::zone::bundled_version;
 use punctual_core::{Elapsed, ScheduleId};
@@ -13,7 +13,9 @@ use serde_json::json;
 use punctual_engine::roster::Risk;
 
 use super::agent::{ProcessConfig, RunnerConfig};
-use super::keys::{AGENT, AGENT_LIMITS, CALENDAR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, TOP};
+use super::keys::{
+    AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, TOP,
+};
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
 use super::{Config, ConfigError};
@@ -165,7 +167,7 @@ fn a_schedule_takes_from_its_agent_and_the_top_what_it_does_not_say() {
     assert_eq!(plain.bounds.start_at(), Some("2025-12-31T23:00:00Z".parse().unwrap()));
     let delays = [plain, own, other].map(|schedule| schedule.policy.max_delay);
     assert_eq!(delays, [MaxDelay::Day, MaxDelay::Duration(Elapsed::from_seconds(7_200)), MaxDelay::None]);
-    let Work::Agent { inputs, .. } = &other.work;
+    let inputs = other.work.inputs();
     assert_eq!(json!(inputs), json!({"when": "2026-01-01", "deep": [{"a": 16, "b": 1.5, "c": false}]}));
 }
 
@@ -311,7 +313,7 @@ fn what_is_printed_has_every_key() {
 #[test]
 fn the_documentation_lists_every_key() {
     let documentation = std::fs::read_to_string(format!("{ROOT}/docs/configuration.md")).unwrap_or_default();
-    for keys in [TOP, ENGINE, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
+    for keys in [TOP, ENGINE, LIMITS, PRICES, PRICE, CONDUCTOR, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
         let row =
             |Key { name, takes, default, meaning }: &Key| format!("| `{name}` | {takes} | {default} | {meaning} |\n");
         let rows: String = keys.keys.iter().map(row).collect();

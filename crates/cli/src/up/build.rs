@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use punctual_agents::process::{Limits as ProcessLimits, ProcessAgent, ProcessRunner, Supervisor};
+use punctual_agents::workflow::{ConductorServer, WorkflowRunner};
 use punctual_core::Elapsed;
 use punctual_core::plan::Limits;
 use punctual_core::time::Zones;
-use punctual_engine::roster::{AgentInfo, Agents, Roster};
+use punctual_engine::roster::{AgentInfo, Agents, Risk, Roster, STARTER, Workflows};
 use punctual_engine::runner::Runner;
 use punctual_engine::settings::Settings;
 
-use crate::config::{Agent, Config, ProcessConfig, RunnerConfig};
+use crate::config::{Agent, ConductorConfig, Config, ProcessConfig, RunnerConfig};
 
 /// What carries out the runs of each agent.
 pub(super) fn runners(config: &Config) -> anyhow::Result<BTreeMap<String, Arc<dyn Runner>>> {
@@ -25,7 +26,18 @@ pub(super) fn runners(config: &Config) -> anyhow::Result<BTreeMap<String, Arc<dy
         let runner = runner.with_context(|| format!("agent {name}"))?;
         runners.insert(name.clone(), Arc::new(runner));
     }
+    let starter = WorkflowRunner::new(conductor_server(&config.conductor)).context("[conductor]")?;
+    runners.insert(STARTER.to_owned(), Arc::new(starter));
     Ok(runners)
+}
+
+/// The server that starts workflows.
+fn conductor_server(config: &ConductorConfig) -> Option<ConductorServer> {
+    let server = ConductorServer::new(config.server_url.clone()?);
+    Some(match (&config.key_id, &config.key_secret) {
+        (Some(id), Some(secret)) => server.with_key(id.clone(), secret.clone()),
+        _ => server,
+    })
 }
 
 /// The settings of the node.
@@ -34,6 +46,8 @@ pub(crate) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
     Settings {
         lease: Elapsed::from_seconds(engine.lease_duration_seconds),
         places: engine.executor_pool_size as usize,
+        remote_places: config.conductor.max_running as usize,
+        records_kept: Some(config.conductor.keep),
         drain: Elapsed::from_seconds(engine.drain_seconds),
         approval_wait: Elapsed::from_seconds(engine.approval_wait_seconds),
         min_interval: Elapsed::from_seconds(engine.min_interval_seconds),
@@ -59,8 +73,14 @@ pub(super) fn agents(config: &Config) -> Agents {
         timeout: agent.timeout,
         max_concurrent: agent.max_concurrent.map(NonZeroU32::get),
     };
-    let infos = config.agents.iter().map(|(name, agent)| (name.clone(), info(agent))).collect();
-    Agents { prices: Arc::new(config.prices.clone()), ..Agents::new(infos, limits) }
+    let starter =
+        AgentInfo { runner: "workflow", risk: Risk::Exec, timeout: Elapsed::from_seconds(60), max_concurrent: None };
+    let named = config.agents.iter().map(|(name, agent)| (name.clone(), info(agent)));
+    let infos = named.chain([(STARTER.to_owned(), starter)]).collect();
+    let ConductorConfig { workflows, server_url, .. } = &config.conductor;
+    let workflows = Workflows { agents: workflows.clone(), has_server: server_url.is_some() };
+    let (prices, workflows) = (Arc::new(config.prices.clone()), Arc::new(workflows));
+    Agents { prices, workflows, ..Agents::new(infos, limits) }
 }
 
 fn process_agent(config: &ProcessConfig) -> ProcessAgent {

@@ -105,6 +105,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             demo::refuse_others(&*store, &config).await?;
         }
         let synced = sync::schedules(&*store, &editor, &config, clock.now()).await?;
+        sync::workflows(&*store, &editor, &settings.roster.now().workflows, clock.now()).await?;
         if args.demo {
             demo::begin(&*store, &editor, &config, clock.now()).await?;
         }
@@ -129,6 +130,10 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         };
         let serving = tokio::spawn(punctual_server::serve(app, listener, certificate, end_serving.clone()));
         say_hello(&args, &config, &synced, &url)?;
+        if !config.conductor.without_meaning.is_empty() {
+            let settings = config.conductor.without_meaning.join(", ");
+            info!("these settings of [conductor] mean nothing here: {settings}");
+        }
         let reloader = reload::Reloader {
             file: args.config.clone(),
             config,

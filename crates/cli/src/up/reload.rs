@@ -89,6 +89,8 @@ impl Reloader {
         self.nudges.run_cancelled();
         tokio::time::sleep(HEARD_AFTER).await;
         let synced = sync::schedules(&*self.store, &self.editor, &self.config, self.clock.now()).await?;
+        let workflows = self.settings.roster.now().workflows;
+        sync::workflows(&*self.store, &self.editor, &workflows, self.clock.now()).await?;
         self.nudges.schedules_changed();
         info!("the configuration was read again: agents: {}, schedules: {synced}", self.config.agents.len());
         if others {

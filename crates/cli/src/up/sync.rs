@@ -5,8 +5,9 @@ use std::fmt;
 
 use anyhow::Context;
 use jiff::Timestamp;
-use punctual_core::schedule::Schedule;
+use punctual_core::schedule::{Face, Schedule, Work};
 use punctual_engine::edit::{EditError, Editor};
+use punctual_engine::roster::Workflows;
 use punctual_store::Store;
 use tracing::{info, warn};
 
@@ -59,7 +60,9 @@ pub(super) async fn schedules(
 }
 
 async fn try_schedules(store: &dyn Store, editor: &Editor, config: &Config, at: Timestamp) -> anyhow::Result<Synced> {
-    let all = all_schedules(store).await?;
+    let mut all = all_schedules(store).await?;
+    // The others are none of the file's business.
+    all.retain(|schedule| schedule.face == Face::Executions);
     let elsewhere = agents_elsewhere(store, config, at).await?;
     let stored: Vec<Schedule> = all.into_iter().filter(|schedule| !elsewhere.contains(schedule.work.agent())).collect();
     let Changes { create, edit, mut delete, taken } = changes(&config.schedules, &stored, at, || {
@@ -93,6 +96,40 @@ async fn try_schedules(store: &dyn Store, editor: &Editor, config: &Config, at: 
         warn!("schedule {} of the file is left out: schedule {} has its name", taken.name, taken.by);
     }
     Ok(synced)
+}
+
+/// Has every schedule of a workflow started by whom the configuration says. How many have changed.
+pub(super) async fn workflows(
+    store: &dyn Store,
+    editor: &Editor,
+    workflows: &Workflows,
+    at: Timestamp,
+) -> anyhow::Result<usize> {
+    let mut changed = 0;
+    for schedule in all_schedules(store).await? {
+        let Some(workflow) = schedule.work.workflow() else { continue };
+        let agent = workflows.agent_for(&workflow.name);
+        if agent == schedule.work.agent() {
+            continue;
+        }
+        info!(schedule.id = %schedule.id, "schedule {} is carried out by {agent} now", label(&schedule));
+        let edited = editor.edit(schedule.id, None, at, |before| started_by(before, agent)).await;
+        match edited {
+            Ok(_) => changed += 1,
+            Err(EditError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(changed)
+}
+
+/// A schedule whose workflow another agent starts.
+fn started_by(schedule: &Schedule, agent: &str) -> Schedule {
+    let work = match &schedule.work {
+        Work::Workflow { request, .. } => Work::Workflow { agent: agent.to_owned(), request: request.clone() },
+        work @ Work::Agent { .. } => work.clone(),
+    };
+    Schedule { work, ..schedule.clone() }
 }
 
 /// The agents of other nodes that share the store, and are not this one's too.

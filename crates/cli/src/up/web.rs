@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use punctual_core::Elapsed;
 use punctual_core::time::Zones;
-use punctual_server::{Certificate, HouseRules};
+use punctual_server::{Certificate, ConductorRules, HouseRules};
 use tokio::net::TcpListener;
 
 use crate::client::reachable;
@@ -83,5 +83,10 @@ pub(crate) fn house_rules(config: &Config, zones: &Zones) -> anyhow::Result<Arc<
         default_zone: zones.get(&config.default_timezone)?,
         min_interval: Elapsed::from_seconds(config.engine.min_interval_seconds),
         runs_per_day_warning: config.engine.runs_per_day_warning as usize,
+        conductor: ConductorRules {
+            zone: zones.get(&config.conductor.scheduler_time_zone)?,
+            jitter: config.conductor.jitter,
+            catch_up_max: config.conductor.catch_up_max,
+        },
     }))
 }

@@ -6,6 +6,7 @@ mod approvals;
 mod chaos;
 mod cli;
 mod client;
+mod conductor;
 mod crash;
 mod described;
 mod docs;

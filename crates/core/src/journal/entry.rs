@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::world::ScheduleRecord;
 use crate::plan::{Outage, SkipRange};
 use crate::run::{Report, Run, RunEvent, SkipReason};
-use crate::schedule::{Cursor, Schedule};
+use crate::schedule::{Cursor, Schedule, WorkflowStart};
 use crate::stable_hash::StableHash;
 use crate::time::{Slot, SlotKey};
 use crate::{By, NodeId, RunId, ScheduleId, Token, TokenId};
@@ -290,6 +290,9 @@ pub struct SkipEntry {
     pub count: u64,
     /// Why.
     pub reason: SkipReason,
+    /// The workflow that was to be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowStart>,
 }
 
 impl SkipEntry {
@@ -306,6 +309,7 @@ impl SkipEntry {
             last_at: range.last.scheduled_at,
             count: range.count,
             reason: range.reason,
+            workflow: schedule.work.workflow_start(),
         }
     }
 }
@@ -332,6 +336,9 @@ pub struct RunChange {
     pub scheduled_at: Timestamp,
     /// What happened.
     pub event: RunEvent,
+    /// The workflow that was to be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowStart>,
     /// Who asked for it; nobody, if it happened by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
@@ -349,6 +356,7 @@ impl RunChange {
             project: run.terms.project.clone(),
             scheduled_at: run.scheduled_at,
             event,
+            workflow: run.terms.work.workflow_start(),
             by: None,
         }
     }
@@ -390,6 +398,9 @@ pub struct Attempt {
     /// When it is tried again, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+    /// The workflow that was to be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowStart>,
 }
 
 impl Attempt {
@@ -409,6 +420,7 @@ impl Attempt {
             event,
             report,
             retry_at: None,
+            workflow: run.terms.work.workflow_start(),
         }
     }
 

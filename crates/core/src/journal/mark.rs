@@ -53,7 +53,7 @@ impl Verdict {
     }
 
     /// How something ended that an event has ended; `None` if it goes on.
-    fn of(event: &RunEvent) -> Option<Verdict> {
+    pub(super) fn of(event: &RunEvent) -> Option<Verdict> {
         match event {
             RunEvent::Succeeded => Some(Verdict::Succeeded),
             RunEvent::Failed { .. } | RunEvent::OwnerLost { .. } => Some(Verdict::Failed),

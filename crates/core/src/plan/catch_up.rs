@@ -8,7 +8,7 @@ use super::answering::{Decision, End, answer};
 use super::answers::Plan;
 use crate::RunId;
 use crate::run::SkipReason;
-use crate::schedule::{CatchUpMode, Cursor};
+use crate::schedule::{CatchUp, CatchUpMode, Cursor};
 use crate::time::{Slot, just_before};
 
 /// How many slots are looked at to find those that are kept: a calendar may have been closed for long.
@@ -151,6 +151,11 @@ fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[
             return Kept { waiting_from, unplanned_from, until };
         }
         CatchUpMode::Latest => 1,
+        // All of them, without counting: there may be very many.
+        CatchUpMode::All if policy.max == CatchUp::UNLIMITED && runs_left == usize::MAX => {
+            let everything = Some(oldest);
+            return Kept { waiting_from: everything, unplanned_from: everything, until: outage.until };
+        }
         CatchUpMode::All => policy.max as usize,
     };
     // From the latest backwards: first what nobody planned, then what waits.

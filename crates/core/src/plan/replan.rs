@@ -61,7 +61,7 @@ pub struct Diff {
 ///
 /// `cursor` is where planning goes on: [`Schedule::cursor_from`] for an edit, the schedule's own for a reconcile. A planned
 /// run stays as long as the schedule still has its slot, due or not. Runs that no slot stands for are left alone, and so
-/// are the runs of a paused schedule that are due already: admission answers them. With other zone data than before, every
+/// are the runs of a paused schedule that are due already: admission answers them, unless pauses are made up for. With other zone data than before, every
 /// second pass that lies ahead and has no run is decided anew.
 pub fn replan(
     planning: &Planning<'_>,
@@ -78,7 +78,9 @@ pub fn replan(
         ScheduleState::Paused(_) => {
             // Zone data may change before it goes on.
             diff.new.cursor.note_clocks(timetable);
-            diff.withdrawn = planned().filter(|run| now < run.scheduled_at).map(|run| run.id).collect();
+            // What is made up for when the pause ends is not answered by it.
+            let is_withdrawn = |run: &&Standing| now < run.scheduled_at || schedule.policy.catch_up.covers_pauses;
+            diff.withdrawn = planned().filter(is_withdrawn).map(|run| run.id).collect();
             return diff;
         }
         ScheduleState::Ended(_) => {

@@ -6,6 +6,7 @@ mod inputs;
 mod policy;
 mod state;
 mod trigger;
+mod workflow;
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,9 @@ pub use policy::{
 };
 pub use state::{EndReason, Pause, PauseKind, ScheduleState};
 pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron};
+pub use workflow::{IdempotencyStrategy, Occasion, Workflow, WorkflowStart};
 
-use crate::time::{Calendar, Timetable, UnknownZone, Zones, just_before};
+use crate::time::{Calendar, Cron, Timetable, UnknownZone, Zones, just_before};
 use crate::{Elapsed, ScheduleId};
 
 /// A schedule: when, what, how, until when, and how far it has come.
@@ -35,7 +37,10 @@ pub struct Schedule {
     pub id: ScheduleId,
     /// Raised by every edit. A slot belongs to the version in force when it was planned.
     pub version: u64,
-    /// Its name, unique in its project.
+    /// The API that it is made and listed by.
+    #[serde(default, skip_serializing_if = "Face::is_native")]
+    pub face: Face,
+    /// Its name, unique in its face and project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The project that it belongs to; none is everybody's.
@@ -73,12 +78,62 @@ pub struct Schedule {
     /// Up to where its successful runs have read, if it says what they read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_until: Option<Timestamp>,
+    /// What it is for, in the words of whoever made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What it is marked with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<Tag>,
+    /// Who is said to have created it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// Who is said to have changed it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_by: Option<String>,
     /// When it was created.
     #[serde(default)]
     pub created_at: Timestamp,
     /// When somebody last changed it.
     #[serde(default)]
     pub updated_at: Timestamp,
+}
+
+/// The API that a schedule is made and listed by. What it is does not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Face {
+    /// The native one.
+    #[default]
+    Executions,
+    /// That of Conductor's scheduler.
+    Conductor,
+}
+
+impl Face {
+    /// The word for it in SQL and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Face::Executions => "executions",
+            Face::Conductor => "conductor",
+        }
+    }
+
+    fn is_native(&self) -> bool {
+        *self == Face::default()
+    }
+}
+
+/// A mark that people put on schedules.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tag {
+    /// What it is about.
+    pub key: String,
+    /// Which kind of mark it is.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What it says.
+    pub value: String,
 }
 
 /// Where a schedule is kept, if not in the store alone: whoever keeps it may change and delete it.
@@ -107,13 +162,36 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inputs_policy: Option<InputsPolicy>,
     },
+    /// A workflow, with the agent that starts it or stands in for it.
+    Workflow {
+        /// The agent's name in the configuration.
+        agent: String,
+        /// What is to be started.
+        request: Box<Workflow>,
+    },
 }
 
 impl Work {
     /// The agent that does it.
     pub fn agent(&self) -> &str {
         match self {
-            Work::Agent { agent, .. } => agent,
+            Work::Agent { agent, .. } | Work::Workflow { agent, .. } => agent,
+        }
+    }
+
+    /// What the agent is asked to do.
+    pub fn prompt(&self) -> &str {
+        match self {
+            Work::Agent { prompt, .. } => prompt,
+            Work::Workflow { .. } => "",
+        }
+    }
+
+    /// What the agent is given.
+    pub fn inputs(&self) -> &serde_json::Map<String, serde_json::Value> {
+        match self {
+            Work::Agent { inputs, .. } => inputs,
+            Work::Workflow { request, .. } => &request.input,
         }
     }
 
@@ -121,7 +199,21 @@ impl Work {
     pub fn inputs_policy(&self) -> Option<&InputsPolicy> {
         match self {
             Work::Agent { inputs_policy, .. } => inputs_policy.as_ref(),
+            Work::Workflow { .. } => None,
         }
+    }
+
+    /// The workflow that is to be started.
+    pub fn workflow(&self) -> Option<&Workflow> {
+        match self {
+            Work::Agent { .. } => None,
+            Work::Workflow { request, .. } => Some(request),
+        }
+    }
+
+    /// What a record of its start says about a workflow that a schedule has started.
+    pub fn workflow_start(&self) -> Option<WorkflowStart> {
+        self.workflow().and_then(Workflow::start)
     }
 }
 
@@ -137,6 +229,48 @@ pub enum CompileError {
 }
 
 impl Schedule {
+    /// A schedule of the native face that says nothing special, as it is before anybody has stored it.
+    pub fn draft(work: Work, trigger: Trigger, zone: impl Into<String>, now: Timestamp) -> Schedule {
+        Schedule {
+            id: ScheduleId(uuid::Uuid::nil()),
+            version: 0,
+            face: Face::default(),
+            name: None,
+            project: None,
+            origin: None,
+            work,
+            trigger,
+            zone: zone.into(),
+            calendar: None,
+            bounds: Bounds::default(),
+            jitter: Elapsed::ZERO,
+            policy: Policy::default(),
+            state: ScheduleState::Active,
+            cursor: Cursor::starting(now),
+            runs_started: 0,
+            read_until: None,
+            description: None,
+            tags: vec![],
+            created_by: None,
+            updated_by: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// The first of its crons that fires at an instant, and the name of its zone; the first of all, if zone data has changed since.
+    pub fn cron_at(&self, at: Timestamp, zones: &Zones) -> Option<(&Cron, &str)> {
+        let Trigger::Cron(crons) = &self.trigger else { return None };
+        let fires = |entry: &&ZonedCron| {
+            let alone = Trigger::Cron(Crons::one(entry.cron.clone()));
+            let timetable = Timetable::new(&alone, entry.zone_in(&self.zone), self.policy.dst, zones).ok();
+            let first = timetable.and_then(|it| it.slots(just_before(at)).next().map(|slot| slot.scheduled_at));
+            first == Some(at)
+        };
+        let found = crons.iter().find(fires).or_else(|| crons.iter().next())?;
+        Some((&found.cron, found.zone_in(&self.zone)))
+    }
+
     /// Compiles trigger, zone, policies, calendar, bounds and jitter into the function from time to slots.
     pub fn timetable(&self, zones: &Zones, calendars: &BTreeMap<String, Calendar>) -> Result<Timetable, CompileError> {
         let timetable = Timetable::new(&self.trigger, &self.zone, self.policy.dst, zones)?

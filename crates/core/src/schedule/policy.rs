@@ -155,11 +155,19 @@ pub struct CatchUp {
     /// Only those not older than this when the outage ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Elapsed>,
+    /// Whether a pause is made up for like an outage when it ends.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub covers_pauses: bool,
+}
+
+impl CatchUp {
+    /// No maximum at all.
+    pub const UNLIMITED: u32 = u32::MAX;
 }
 
 impl Default for CatchUp {
     fn default() -> CatchUp {
-        CatchUp { mode: CatchUpMode::Latest, max: 100, window: None }
+        CatchUp { mode: CatchUpMode::Latest, max: 100, window: None, covers_pauses: false }
     }
 }
 

@@ -86,7 +86,7 @@ impl Crons {
     fn describe(&self, schedule_zone: &str) -> String {
         let one = |entry: &ZonedCron| {
             // The name has not been looked up yet: whatever it is, it stays on the line.
-            let zone = entry.zone.as_deref().unwrap_or(schedule_zone);
+            let zone = entry.zone_in(schedule_zone);
             format!("{}, {}", entry.cron.describe(), zone.escape_debug())
         };
         let all: Vec<String> = self.iter().map(one).collect();
@@ -103,6 +103,13 @@ pub struct ZonedCron {
     pub cron: Cron,
     /// The IANA name of its zone; the schedule's when absent.
     pub zone: Option<String>,
+}
+
+impl ZonedCron {
+    /// The name of its zone, in a schedule of this zone.
+    pub fn zone_in<'a>(&'a self, schedule_zone: &'a str) -> &'a str {
+        self.zone.as_deref().unwrap_or(schedule_zone)
+    }
 }
 
 /// A cron as it is written.

@@ -1,10 +1,11 @@
 //! Pauses: which slots come back, what is recorded, and what runs all the same.
 
+use punctual_core::ScheduleId;
 use punctual_core::run::SkipReason;
 use punctual_core::schedule::{EndReason, ScheduleState};
 use serde_json::json;
 
-use crate::support::{HOUR, MINUTE, SECOND, Way, World, days, hours, minutes};
+use crate::support::{HOUR, MINUTE, SECOND, Way, World, at, days, hours, minutes};
 
 #[test]
 fn disabled_at_ten_and_enabled_at_eleven_the_slot_of_seventeen_is_there_again() {
@@ -285,4 +286,86 @@ fn a_one_shot_that_is_edited_or_resumed_at_its_very_instant_has_one_answer() {
         assert_eq!(world.skips(paused), ["paused×1 09:00..09:00"]);
         [edited, paused].iter().for_each(|id| assert_eq!(world.every_slot_has_one_answer(*id), 1));
     }
+}
+
+/// An hourly schedule that makes up for pauses as it does for outages.
+fn made_up_for(world: &mut World) -> ScheduleId {
+    world.create(json!({
+        "trigger": {"cron": [{"expression": "0 9-20 * * *"}]},
+        "policy": {
+            "catch_up": {"mode": "all", "max": u32::MAX, "covers_pauses": true},
+            "max_delay": "none", "overlap": "allow",
+        },
+    }))
+}
+
+#[test]
+fn a_pause_that_is_made_up_for_runs_every_slot_when_it_ends() {
+    let mut world = World::at("2026-01-05T08:30:00Z");
+    world.node("a");
+    let id = made_up_for(&mut world);
+    world.advance_to("09:30");
+    world.pause(id);
+    world.advance_to("12:10");
+    assert_eq!(world.starts(id).len(), 1, "nothing begins in a pause");
+    world.resume(id);
+    world.advance_to("13:10");
+    assert_eq!(world.starts(id).len(), 5);
+    for slot in ["09:00", "10:00", "11:00", "12:00", "13:00"] {
+        assert_eq!(world.state(world.run_at(id, slot).id), "succeeded", "{slot}");
+    }
+    assert_eq!(world.skips(id), Vec::<String>::new());
+    world.every_slot_has_one_answer(id);
+}
+
+#[test]
+fn a_pause_in_the_middle_of_catching_up_loses_nothing() {
+    let mut world = World::at("2026-01-05T08:30:00Z");
+    world.node("a");
+    let id = made_up_for(&mut world);
+    world.work("reporter", Way::Stays);
+    world.advance(minutes(20));
+    world.outage(at("12:10").duration_since(world.now));
+    // Of four that were missed, one has begun, and the others wait for their turn.
+    world.pause(id);
+    let begun = world.starts(id).len();
+    assert_eq!(begun, 1);
+    world.advance_to("13:30");
+    assert_eq!(world.starts(id).len(), begun, "nothing begins in a pause");
+    world.work("reporter", Way::Succeeds);
+    world.finish(world.at_work(id));
+    world.resume(id);
+    world.advance_to("14:10");
+    world.every_slot_has_one_answer(id);
+    assert_eq!(world.skips(id), Vec::<String>::new());
+    assert_eq!(world.runs(id).iter().filter(|run| run.has_started).count(), 6, "{:?}", world.story(id));
+}
+
+#[test]
+fn two_pauses_at_once_and_two_resumes_at_once_are_one_of_each() {
+    let mut world = World::at("2026-01-05T08:30:00Z");
+    world.node("a");
+    let id = made_up_for(&mut world);
+    world.advance_to("09:30");
+    world.pause(id);
+    world.pause(id);
+    world.advance_to("11:30");
+    world.resume(id);
+    world.resume(id);
+    world.advance_to("12:10");
+    assert_eq!(world.starts(id).len(), 4);
+    world.every_slot_has_one_answer(id);
+}
+
+#[test]
+fn a_schedule_that_is_deleted_in_a_pause_that_would_be_made_up_for_leaves_no_slot_unanswered() {
+    let mut world = World::at("2026-01-05T08:30:00Z");
+    world.node("a");
+    let id = made_up_for(&mut world);
+    world.advance_to("09:30");
+    world.pause(id);
+    world.advance_to("11:30");
+    world.delete(id);
+    let skipped: Vec<String> = world.skips(id);
+    assert_eq!(skipped.len(), 1, "{skipped:?}");
 }

@@ -1,6 +1,7 @@
 //! Nodes that stop, freeze or die: what they had, and who has it then.
 
 use punctual_core::run::{Report, RunEvent};
+use punctual_engine::claimer::Free;
 use punctual_engine::holdings::Holdings;
 use punctual_engine::runner::StopLevel;
 use punctual_store::{AttemptReport, RunWritten, StoreError};
@@ -76,7 +77,10 @@ fn a_node_that_was_taken_for_dead_is_told_and_can_write_nothing() {
     // It wakes up: every door is closed.
     let (now, boot) = (world.now, world.boot());
     assert!(matches!(frozen.keep(now, boot), Err(StoreError::LeaseEnded)));
-    assert!(matches!(now_or_never(frozen.claimer.tick(now, 1, &frozen.holdings.held())), Err(StoreError::LeaseEnded)));
+    assert!(matches!(
+        now_or_never(frozen.claimer.tick(now, Free::each(1), &frozen.holdings.held())),
+        Err(StoreError::LeaseEnded)
+    ));
     assert!(matches!(now_or_never(frozen.planner.tick(now)), Err(StoreError::LeaseEnded)));
     let report =
         AttemptReport { run: run.id, epoch: run.epoch(), event: RunEvent::Succeeded, report: Report::default() };

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use punctual_core::run::Run;
-use punctual_core::schedule::Work;
 use punctual_core::{By, RunId, ScheduleId};
 use punctual_engine::approvals::{self, waits_until};
 use punctual_engine::edit::EditError;
@@ -81,16 +80,16 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<
             continue;
         };
         let digest = approvals::digest(&run);
-        let Work::Agent { agent, prompt, inputs, .. } = &run.terms.work;
+        let work = &run.terms.work;
         items.push(ApprovalView {
             run_id: run.id,
             schedule_id: run.schedule,
             schedule_name: names.of(run.schedule).await?.name,
-            agent_id: agent.clone(),
+            agent_id: work.agent().to_owned(),
             project_id: run.terms.project.clone(),
-            risk: infos.get(agent).map(|info| info.risk.name()),
-            prompt: prompt.clone(),
-            inputs: inputs.clone(),
+            risk: infos.get(work.agent()).map(|info| info.risk.name()),
+            prompt: work.prompt().to_owned(),
+            inputs: work.inputs().clone(),
             attempt: run.state.tally().attempt,
             digest,
             scheduled_at: run.scheduled_at,

@@ -7,13 +7,22 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::auth::{no_token, not_allowed};
+use crate::conductor::error::ErrorResponse;
+use crate::conductor::workflow::not_started;
 use crate::error::ApiError;
 use crate::extract::not_json;
 
 /// An example of each schema, all of one story.
 const EXAMPLES: &str = include_str!("examples.json");
 
-const PROBLEM: &str = "#/components/schemas/Problem";
+/// How failures are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// As problem documents.
+    Problem,
+    /// As clients of Conductor read them.
+    Conductor,
+}
 
 /// Adds to a description what its operations do not say themselves.
 pub(crate) fn complete(description: &mut Value) {
@@ -22,16 +31,19 @@ pub(crate) fn complete(description: &mut Value) {
             if changes(method, operation) && method == "post" {
                 add_key(operation);
             }
+            let shape = Shape::of(operation);
             for status in failures(method, operation) {
-                add_failure(&mut operation["responses"], status);
+                shape.add_failure(&mut operation["responses"], status);
             }
         }
     }
     let components = &mut description["components"];
-    for (status, meaning, problem) in problems() {
-        let (name, content) = (name(status), problem_content(status));
-        components["examples"][&name] = json!({ "value": problem });
-        components["responses"][&name] = json!({ "description": meaning, "content": content });
+    for (meaning, problem) in problems() {
+        for shape in [Shape::Problem, Shape::Conductor] {
+            let (name, content) = (shape.name(problem.status()), shape.content(problem.status()));
+            components["examples"][&name] = json!({ "value": shape.of_problem(&problem) });
+            components["responses"][&name] = json!({ "description": meaning, "content": content });
+        }
     }
     for (name, example) in examples() {
         components["schemas"][name]["examples"] = json!([example]);
@@ -54,7 +66,7 @@ fn changes(method: &str, operation: &Value) -> bool {
 /// The ways in which an operation may fail, whatever it does.
 fn failures(method: &str, operation: &Value) -> Vec<u16> {
     let mut parameters = operation["parameters"].as_array().into_iter().flatten();
-    let has_body = method == "post" || method == "put";
+    let has_body = method == "post" || method == "put" || operation["requestBody"].is_object();
     let is_read = has_body || parameters.any(|parameter| parameter["in"] != "path");
     let rules = [
         (400, is_read),
@@ -63,7 +75,7 @@ fn failures(method: &str, operation: &Value) -> Vec<u16> {
         (409, changes(method, operation)),
         (413, has_body),
         (415, has_body),
-        (422, is_read),
+        (422, is_read && Shape::of(operation) == Shape::Problem),
         (500, true),
         (503, true),
     ];
@@ -72,26 +84,53 @@ fn failures(method: &str, operation: &Value) -> Vec<u16> {
     rules.into_iter().filter(|(_, is_so)| *is_so).map(|(status, _)| status).chain(declared).collect()
 }
 
-/// Says that a failure is told by a problem document. What an operation says of it itself stays.
-fn add_failure(responses: &mut Value, status: u16) {
-    let response = &mut responses[status.to_string()];
-    if response.is_null() {
-        *response = json!({ "$ref": format!("#/components/responses/{}", name(status)) });
+impl Shape {
+    fn of(operation: &Value) -> Shape {
+        if operation["tags"][0] == "conductor" { Shape::Conductor } else { Shape::Problem }
     }
-    if let Some(content) = response["content"].as_object_mut() {
-        content.retain(|_, body| body["schema"]["$ref"] != PROBLEM);
-        content.extend(problem_content(status));
+
+    /// Says how a failure is told. What an operation says of it itself stays.
+    fn add_failure(self, responses: &mut Value, status: u16) {
+        let response = &mut responses[status.to_string()];
+        if response.is_null() {
+            *response = json!({ "$ref": format!("#/components/responses/{}", self.name(status)) });
+        }
+        if let Some(content) = response["content"].as_object_mut() {
+            content.retain(|_, body| body["schema"]["$ref"] != self.schema());
+            content.extend(self.content(status));
+        }
     }
-}
 
-fn problem_content(status: u16) -> Map<String, Value> {
-    let example = json!({ "$ref": format!("#/components/examples/{}", name(status)) });
-    let body = json!({ "schema": { "$ref": PROBLEM }, "examples": { "problem": example } });
-    Map::from_iter([("application/problem+json".to_owned(), body)])
-}
+    fn schema(self) -> &'static str {
+        match self {
+            Shape::Problem => "#/components/schemas/Problem",
+            Shape::Conductor => "#/components/schemas/ErrorResponse",
+        }
+    }
 
-fn name(status: u16) -> String {
-    format!("Problem{status}")
+    fn content(self, status: u16) -> Map<String, Value> {
+        let kind = match self {
+            Shape::Problem => "application/problem+json",
+            Shape::Conductor => "application/json",
+        };
+        let example = json!({ "$ref": format!("#/components/examples/{}", self.name(status)) });
+        let body = json!({ "schema": { "$ref": self.schema() }, "examples": { "problem": example } });
+        Map::from_iter([(kind.to_owned(), body)])
+    }
+
+    fn name(self, status: u16) -> String {
+        match self {
+            Shape::Problem => format!("Problem{status}"),
+            Shape::Conductor => format!("Error{status}"),
+        }
+    }
+
+    fn of_problem(self, problem: &ApiError) -> Value {
+        match self {
+            Shape::Problem => problem.to_json(),
+            Shape::Conductor => json!(ErrorResponse::of(problem.problem())),
+        }
+    }
 }
 
 /// Says how a request is known again.
@@ -108,12 +147,12 @@ fn add_key(operation: &mut Value) {
     }
 }
 
-/// Every kind of failure: its status, what it means, and one of it.
-fn problems() -> impl Iterator<Item = (u16, &'static str, Value)> {
+/// Every kind of failure: what it means, and one of it.
+fn problems() -> impl IntoIterator<Item = (&'static str, ApiError)> {
     let schedule = ScheduleId(Uuid::from_u128(0x0198_f0c1_6f3a_7c44_9d1b_2f6c_0e5a_9b10));
     let other_version = EditError::OtherVersion { schedule, found: 4, expected: 3 };
     let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "length limit exceeded");
-    let problems = [
+    [
         ("It cannot be read", ApiError::malformed("the body: EOF while parsing an object at line 1 column 17")),
         ("There is no token, or it is not known", no_token()),
         ("The token, the host or the site does not allow it", not_allowed()),
@@ -126,7 +165,10 @@ fn problems() -> impl Iterator<Item = (u16, &'static str, Value)> {
             ApiError::invalid("cronExpr", "hour: 24 is out of range at position 2", "use 0 to 23"),
         ),
         ("Something is wrong here, and the log says what", ApiError::internal()),
+        (
+            "Another server did not do what it was asked for",
+            not_started("it was answered with 400 Bad Request: bad input"),
+        ),
         ("Not now: the store does not answer, or not in time", ApiError::too_slow()),
-    ];
-    problems.into_iter().map(|(meaning, problem)| (problem.status(), meaning, problem.to_json()))
+    ]
 }

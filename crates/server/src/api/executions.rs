@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::run::{Run, RunState, Terms};
-use punctual_core::schedule::{Policy, Priority, Schedule, Work};
+use punctual_core::schedule::{Policy, Priority, Schedule, Work, Workflow};
 use punctual_core::time::Zone;
 use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::{Cancellation, HistoryFilter, HistoryWhat, NodeRecord, RunFilter};
@@ -273,9 +273,17 @@ fn agent_terms(app: &App, caller: &Caller, request: TriggerRequest) -> Result<Te
 
 /// Terms with another prompt or other inputs.
 fn told_otherwise(terms: Terms, asked: Option<String>, given: Option<Map<String, Value>>) -> Terms {
-    let Work::Agent { agent, prompt, inputs, inputs_policy } = terms.work;
-    let (prompt, inputs) = (asked.unwrap_or(prompt), given.unwrap_or(inputs));
-    Terms { work: Work::Agent { agent, prompt, inputs, inputs_policy }, ..terms }
+    let work = match terms.work {
+        Work::Agent { agent, prompt, inputs, inputs_policy } => {
+            let (prompt, inputs) = (asked.unwrap_or(prompt), given.unwrap_or(inputs));
+            Work::Agent { agent, prompt, inputs, inputs_policy }
+        }
+        Work::Workflow { agent, request } => {
+            let input = given.unwrap_or_else(|| request.input.clone());
+            Work::Workflow { agent, request: Box::new(Workflow { input, ..*request }) }
+        }
+    };
+    Terms { work, ..terms }
 }
 
 /// A run that is there for whoever asks.

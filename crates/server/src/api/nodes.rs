@@ -35,7 +35,9 @@ pub(crate) async fn agents(State(app): State<App>, _: Caller) -> Result<Json<Vec
     let nodes = app.store.nodes().await?;
     let infos = app.settings.roster.now().infos;
     let own = infos.keys();
-    let names: BTreeSet<&String> = own.chain(nodes.iter().flat_map(|node| &node.agents)).collect();
+    let all = own.chain(nodes.iter().flat_map(|node| &node.agents));
+    // What is built in is nobody's to start.
+    let names: BTreeSet<&String> = all.filter(|name| !name.contains(':')).collect();
     let view = |name: &String| {
         let info = infos.get(name);
         AgentView {
@@ -91,7 +93,7 @@ pub(crate) async fn nodes(State(app): State<App>, _: Caller) -> Result<Json<Vec<
         paused: is_paused,
         skew_ms: node.about.skew,
         zone_data: node.about.zone_data,
-        agents: node.agents,
+        agents: node.agents.into_iter().filter(|name| !name.contains(':')).collect(),
     });
     Ok(Json(nodes.collect()))
 }

@@ -8,11 +8,11 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 use punctual_core::run::{Backoff, RetryPolicy};
 use punctual_core::schedule::{
-    At, Bounds, CatchUp, CatchUpMode, Crons, Cursor, DstPolicy, GapPolicy, Immediate, InputType, InputsPolicy,
-    MaxDelay, Overlap, Pass, Pause, PauseKind, Policy, Priority, RepeatPolicy, Schedule, ScheduleState, Trigger, Work,
+    At, Bounds, CatchUp, CatchUpMode, Crons, DstPolicy, GapPolicy, Immediate, InputType, InputsPolicy, MaxDelay,
+    Overlap, Pass, Pause, PauseKind, Policy, Priority, RepeatPolicy, Schedule, ScheduleState, Trigger, Work,
 };
 use punctual_core::time::{Cron, Dialect, Every, TimesOfDay, Zone};
-use punctual_core::{Elapsed, ParseError, ScheduleId};
+use punctual_core::{Elapsed, ParseError};
 use punctual_engine::roster::AgentInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -175,10 +175,10 @@ pub(crate) fn given_name(schedule: &Schedule) -> Option<&str> {
 impl ScheduleFields {
     /// The fields of a schedule as it is.
     pub(crate) fn of(schedule: &Schedule) -> ScheduleFields {
-        let Work::Agent { agent, prompt, inputs, inputs_policy } = &schedule.work;
+        let work = &schedule.work;
         let policy = &schedule.policy;
         let mut fields = ScheduleFields {
-            agent_id: Some(agent.clone()),
+            agent_id: Some(work.agent().to_owned()),
             name: given_name(schedule).map(str::to_owned),
             enabled: Some(
                 !matches!(&schedule.state, ScheduleState::Paused(pause) if pause.kind == PauseKind::Disabled),
@@ -186,9 +186,9 @@ impl ScheduleFields {
             timezone: Some(schedule.zone.clone()),
             project_scope: Some(if schedule.project.is_some() { ProjectScope::Project } else { ProjectScope::Global }),
             project_id: schedule.project.clone(),
-            prompt: Some(prompt.clone()),
-            inputs: Some(inputs.clone()),
-            inputs_policy: inputs_policy.as_ref().map(InputsFields::of),
+            prompt: Some(work.prompt().to_owned()),
+            inputs: Some(work.inputs().clone()),
+            inputs_policy: work.inputs_policy().map(InputsFields::of),
             executor_policy: Some(ExecutorFields::of(policy)),
             overlap: Some(policy.overlap),
             catch_up: Some(policy.catch_up.mode),
@@ -375,24 +375,14 @@ impl ScheduleFields {
             inputs_policy: self.inputs_policy.map(InputsFields::into_policy).transpose()?,
         };
         Ok(Schedule {
-            id: ScheduleId(uuid::Uuid::nil()),
-            version: 0,
             name: Some(name),
             project,
-            origin: None,
-            work,
-            trigger,
-            zone: zone.name().to_owned(),
             calendar: self.calendar,
             bounds,
             jitter,
             policy,
             state,
-            cursor: Cursor::starting(now),
-            runs_started: 0,
-            read_until: None,
-            created_at: now,
-            updated_at: now,
+            ..Schedule::draft(work, trigger, zone.name(), now)
         })
     }
 
@@ -469,6 +459,7 @@ impl ScheduleFields {
                 mode: self.catch_up.unwrap_or(default.catch_up.mode),
                 max: self.catch_up_max.unwrap_or(default.catch_up.max),
                 window,
+                ..default.catch_up
             },
             overlap: self.overlap.unwrap_or_default(),
             max_delay: self.max_delay.as_deref().map(max_delay).transpose()?.unwrap_or_default(),

@@ -6,11 +6,12 @@ use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use punctual_core::schedule::{Origin, Pause, PauseKind, Schedule};
+use punctual_core::schedule::{Face, Origin, Pause, PauseKind, Schedule};
 use punctual_core::time::Slot;
 use punctual_core::{By, ScheduleId};
 use punctual_engine::checks::{self, Outlook, Refused};
 use punctual_engine::edit::EditError;
+use punctual_store::{Condition, ScheduleFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -25,9 +26,6 @@ use crate::extract::{Asked, Body, Id, Nothing, Params};
 
 /// How many of the next times a preview shows.
 const PREVIEWED: usize = 20;
-
-/// How many schedules are read at once.
-const PAGE: usize = 1_000;
 
 /// Whether to do it.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -133,8 +131,23 @@ pub(crate) struct ScheduleParams {
     name: Option<String>,
     /// Only those that are enabled, or only those that are not.
     enabled: Option<bool>,
+    /// Made by this API, unless it says otherwise: `executions`, `conductor` or `all`.
+    #[param(inline)]
+    face: Option<FaceParam>,
     page: Option<usize>,
     size: Option<usize>,
+}
+
+/// Which API schedules were made by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FaceParam {
+    /// This one.
+    Executions,
+    /// Conductor's.
+    Conductor,
+    /// Any.
+    All,
 }
 
 /// List schedules, oldest first. Filters combine.
@@ -147,30 +160,33 @@ pub(crate) async fn list(
     Params(params): Params<ScheduleParams>,
 ) -> Result<Response, ApiError> {
     let (offset, size) = PageParams { page: params.page, size: params.size }.range(1_000)?;
-    let is_asked_for = |schedule: &Schedule| {
-        let is_enabled = !matches!(&schedule.state,
-            punctual_core::schedule::ScheduleState::Paused(pause) if pause.kind == PauseKind::Disabled);
-        caller.reaches(schedule.project.as_deref())
-            && params.agent_id.as_ref().is_none_or(|agent| agent == schedule.work.agent())
-            && params.project_id.as_ref().is_none_or(|project| Some(project) == schedule.project.as_ref())
-            && params.name.as_ref().is_none_or(|name| Some(name) == schedule.name.as_ref())
-            && params.enabled.is_none_or(|enabled| enabled == is_enabled)
+    let own = caller.projects();
+    let projects = match (params.project_id, own) {
+        (None, own) => own.map(|own| own.into_iter().map(Some).collect()),
+        (Some(project), Some(own)) if !own.contains(&project) => Some(vec![]),
+        (Some(project), _) => Some(vec![Some(project)]),
     };
-    let (mut found, mut shown, mut after) = (0_usize, vec![], None);
-    loop {
-        let page = app.store.schedules(after, PAGE).await?;
-        for schedule in page.iter().filter(|schedule| is_asked_for(schedule)) {
-            if (offset..offset + size).contains(&found) {
-                shown.push(schedule.clone());
-            }
-            found += 1;
-        }
-        after = page.last().map(|last| last.id);
-        if page.len() < PAGE {
-            break;
-        }
-    }
-    Ok((total(found as u64), Json(ScheduleView::all(&shown, &app).await?)).into_response())
+    let conditions = params.enabled.map(|is_enabled| match is_enabled {
+        true => vec![Condition::Active, Condition::Paused, Condition::Ended],
+        false => vec![Condition::Disabled],
+    });
+    let face = match params.face.unwrap_or(FaceParam::Executions) {
+        FaceParam::Executions => Some(Face::Executions),
+        FaceParam::Conductor => Some(Face::Conductor),
+        FaceParam::All => None,
+    };
+    let filter = ScheduleFilter {
+        face,
+        projects,
+        agent: params.agent_id,
+        name: params.name,
+        conditions,
+        offset,
+        limit: size,
+        ..ScheduleFilter::default()
+    };
+    let page = app.store.find_schedules(&filter).await?;
+    Ok((total(page.total), Json(ScheduleView::all(&page.schedules, &app).await?)).into_response())
 }
 
 /// Show a schedule, with the time of its next run.
@@ -216,7 +232,7 @@ pub(crate) async fn update(
     let now = app.now();
     let version = if_match(&headers)?;
     let before = find(&app, &caller, id).await?;
-    refuse_file(&before)?;
+    refuse_others(&before)?;
     if version.is_some_and(|version| version != before.version) {
         let (found, expected) = (before.version, version.unwrap_or_default());
         let refused = ApiError::from(EditError::OtherVersion { schedule: id, found, expected });
@@ -262,7 +278,7 @@ pub(crate) async fn delete(
     Params(params): Params<DryRunParams>,
 ) -> Result<Response, ApiError> {
     let schedule = find(&app, &caller, id).await?;
-    refuse_file(&schedule)?;
+    refuse_others(&schedule)?;
     if params.dry_run {
         return dry_run(&app, Some(&schedule), None, vec![]);
     }
@@ -412,7 +428,11 @@ pub(crate) async fn find(app: &App, caller: &Caller, id: ScheduleId) -> Result<S
 }
 
 /// What is kept in the file is changed there.
-fn refuse_file(schedule: &Schedule) -> Result<(), ApiError> {
+fn refuse_others(schedule: &Schedule) -> Result<(), ApiError> {
+    if schedule.face == Face::Conductor {
+        let detail = "it was made over Conductor's API, and is changed there: /api/scheduler/schedules";
+        return Err(ApiError::conflict("other_face", detail));
+    }
     if schedule.origin != Some(Origin::File) {
         return Ok(());
     }

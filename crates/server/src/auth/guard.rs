@@ -96,8 +96,7 @@ pub(crate) async fn guard(
         let Some(token) = found else {
             // Guessing is slow, from wherever it comes.
             tokio::time::sleep(app.doors.wrong_token(boot)).await;
-            let detail = "this token is not known here, or its time is over";
-            return Err(ApiError::new(StatusCode::UNAUTHORIZED, "bad_token", detail));
+            return Err(bad_token());
         };
         if !right.is_held_by(token.role) {
             return Err(not_allowed());
@@ -105,6 +104,11 @@ pub(crate) async fn guard(
         request.extensions_mut().insert(Caller { token });
     }
     Ok(next.run(request).await)
+}
+
+/// Nobody has such a token.
+pub(crate) fn bad_token() -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "bad_token", "this token is not known here, or its time is over")
 }
 
 fn other_project(detail: &str) -> ApiError {
@@ -142,6 +146,11 @@ fn check_origin(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn bearer(headers: &HeaderMap) -> Result<Secret, ApiError> {
+    // Clients of Conductor have a header of their own, with or without the scheme.
+    if let Some(value) = headers.get("x-authorization") {
+        let text = value.to_str().map_err(|_| no_token())?;
+        return Ok(Secret::given(text.strip_prefix("Bearer ").unwrap_or(text)));
+    }
     let value = headers.get(header::AUTHORIZATION).ok_or_else(no_token)?;
     let text = value.to_str().map_err(|_| no_token())?;
     let (scheme, secret) = text.split_once(' ').ok_or_else(no_token)?;

@@ -5,7 +5,7 @@ mod guard;
 mod secret;
 
 pub use doors::Doors;
-pub(crate) use guard::{Caller, guard, no_token, not_allowed};
+pub(crate) use guard::{Caller, bad_token, guard, no_token, not_allowed};
 pub use secret::Secret;
 
 use punctual_core::Role;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 
 use axum::http::StatusCode;
 use punctual_core::{NodeId, RunId};
-use punctual_engine::claimer::Claimer;
+use punctual_engine::claimer::{Claimer, Free};
 use punctual_store::Store;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -192,7 +192,7 @@ async fn concurrent_claims(base: Base) {
                     barrier.wait();
                     // As many times as it takes if each time brings one: both ask for the same ones all the time.
                     for _ in 0..RUNS {
-                        let round = Stepped::new(claimer.tick(now, 1, &held)).finish().unwrap();
+                        let round = Stepped::new(claimer.tick(now, Free::each(1), &held)).finish().unwrap();
                         won.extend(round.started.iter().map(|started| started.run.id));
                     }
                     won

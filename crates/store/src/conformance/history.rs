@@ -34,6 +34,7 @@ fn skip(schedule: ScheduleId) -> SkipEntry {
         last_at,
         count: 5,
         reason: SkipReason::CatchUp,
+        workflow: None,
     }
 }
 

@@ -25,6 +25,7 @@ pub mod order;
 pub mod output;
 pub mod planner;
 pub mod planning;
+pub mod records;
 pub mod runs;
 pub mod schedules;
 pub mod sweep;
@@ -63,6 +64,14 @@ macro_rules! __conformance_suite {
                 a_deleted_schedule_takes_no_more_runs,
                 a_run_counts_for_its_schedule_once,
                 a_name_belongs_to_one_schedule_of_a_project,
+            }
+            records {
+                schedules_are_found_by_everything_that_a_filter_says,
+                a_name_belongs_to_one_schedule_of_a_face,
+                a_start_is_recorded_from_its_beginning_to_its_end,
+                what_was_not_started_is_recorded_with_its_reason,
+                records_are_found_by_everything_that_a_filter_says,
+                old_records_go_when_a_schedule_has_too_many,
             }
             planning {
                 planning_twice_from_one_cursor_plans_once,

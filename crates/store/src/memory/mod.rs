@@ -9,9 +9,10 @@ mod journal;
 mod nodes;
 mod output;
 mod plan;
+mod records;
 mod tokens;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -59,6 +60,8 @@ pub struct State {
     pub output: Vec<PrintedPiece>,
     /// How many pieces were ever printed.
     pub printed: u64,
+    /// Records that were let go, by the numbers of their entries.
+    pub archived: BTreeSet<u64>,
     /// When tokens were last used.
     pub tokens_used: BTreeMap<TokenId, Timestamp>,
 }

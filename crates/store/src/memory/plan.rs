@@ -12,7 +12,8 @@ use super::{MemoryStore, State};
 use crate::change::{self, Draft, Wants};
 use crate::error::{Result, StoreError};
 use crate::requests::{
-    Cancellation, LiveCounts, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, Written, ZoneDay, subject_from,
+    Cancellation, LiveCounts, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, ScheduleFilter, SchedulePage,
+    Written, ZoneDay, subject_from,
 };
 use crate::roles::{Plan, Runs, Schedules};
 
@@ -30,6 +31,10 @@ impl Schedules for MemoryStore {
 
     async fn count_schedules(&self) -> Result<u64> {
         Ok(self.state().world.schedules.len() as u64)
+    }
+
+    async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
+        Ok(self.find_all(filter))
     }
 }
 

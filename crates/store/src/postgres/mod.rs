@@ -26,6 +26,7 @@ mod ownership;
 mod partitions;
 mod pen;
 mod plan;
+mod records;
 mod rows;
 mod runs;
 mod save;

@@ -11,12 +11,13 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::fault::{Done, Fault};
+use super::records::of_schedules;
 use super::rows::{RUN_COLUMNS, SCHEDULE_COLUMNS, read_runs, read_schedule};
 use super::values::At;
 use crate::change::Wants;
 use crate::columns::count;
 use crate::error::Result;
-use crate::requests::{PlanSubject, PlanTask, PlanWrite, Written, ZoneDay, subject_from};
+use crate::requests::{PlanSubject, PlanTask, PlanWrite, ScheduleFilter, SchedulePage, Written, ZoneDay, subject_from};
 use crate::roles::{Plan, Schedules};
 use crate::writing::Needs;
 
@@ -54,6 +55,26 @@ impl Schedules for PostgresStore {
         self.read("counting schedules", async move {
             let rows = connections.query("SELECT count(*) FROM schedules", &[]).await?;
             Ok(count(rows[0].get(0)))
+        })
+        .await
+    }
+
+    async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
+        let connections = self.connections.clone();
+        let conditions = of_schedules(filter);
+        let direction = if filter.is_reversed { "DESC" } else { "ASC" };
+        let by_name = if filter.is_by_name { format!("name COLLATE \"C\" {direction}, ") } else { String::new() };
+        let (limit, offset) = (filter.limit, filter.offset);
+        self.read("finding schedules", async move {
+            let sql = format!("SELECT count(*) FROM schedules WHERE {}", conditions.sql);
+            let total = count(connections.query(&sql, &conditions.borrowed()).await?[0].get(0));
+            let (conditions, page) = conditions.paged(limit, offset);
+            let sql = format!(
+                "SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE {} ORDER BY {by_name}id {direction} {page}",
+                conditions.sql
+            );
+            let rows = connections.query(&sql, &conditions.borrowed()).await?;
+            Ok(SchedulePage { total, schedules: rows.iter().map(plain_schedule).collect::<Done<_>>()? })
         })
         .await
     }

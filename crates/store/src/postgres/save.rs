@@ -15,7 +15,7 @@ use super::fault::Done;
 use super::values::At;
 use crate::change::name_of;
 use crate::columns::{StateColumns, definition, is_same_definition, signed, to_json};
-use crate::writing::{Changes, Line, Row};
+use crate::writing::{Changes, Line, LineRecord, Row};
 
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
 
@@ -130,6 +130,7 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
     if !history.is_empty() {
         calls.push(insert_history(&history, day));
     }
+    calls.extend(insert_records(&history));
     if !calls.is_empty() {
         statements.push(Statement::calls(calls));
     }
@@ -144,6 +145,8 @@ pub(super) fn statements(changes: &Changes, day: i32) -> Vec<Statement> {
         let sql = "UPDATE pen SET first_seq = $1, checksum_before = $2";
         statements
             .push(Statement::new(sql).with(signed(first.seq), Type::INT8).with(signed(first.checksum), Type::INT8));
+        let sql = "DELETE FROM records WHERE seq < $1";
+        statements.push(Statement::new(sql).with(signed(first.seq), Type::INT8));
     }
     statements
 }
@@ -414,6 +417,27 @@ fn insert_lines(function: &str, lines: &[&Line], day: i32) -> Statement {
         .maybe_uuids(lines().map(|line| line.run.map(|id| id.0)))
         .texts(lines().map(|line| line.body.clone()))
         .numbers(lines().map(|line| signed(line.checksum)))
+}
+
+/// What is history of workflows that schedules had started.
+fn insert_records(lines: &[&Line]) -> Option<Statement> {
+    let found: Vec<(&Line, &LineRecord)> =
+        lines.iter().filter_map(|line| Some((*line, line.record.as_ref()?))).collect();
+    let (lines, records) = (|| found.iter().map(|(line, _)| *line), || found.iter().map(|(_, record)| *record));
+    let project = |line: &Line| line.mark.as_ref().and_then(|mark| mark.project.clone());
+    let statement = Statement::new("insert_records")
+        .numbers(lines().map(|line| signed(line.seq)))
+        .maybe_uuids(lines().map(|line| line.schedule.map(|id| id.0)))
+        .maybe_uuids(lines().map(|line| line.run.map(|id| id.0)))
+        .maybe_texts(lines().map(project))
+        .texts(records().map(|record| record.schedule.clone()))
+        .texts(records().map(|record| record.workflow.clone()))
+        .maybe_texts(records().map(|record| record.workflow_id.clone()))
+        .texts(records().map(|record| record.state.as_str().to_owned()))
+        .maybe_texts(records().map(|record| record.note.clone()))
+        .times(records().map(|record| record.scheduled_at))
+        .times(records().map(|record| record.executed_at));
+    (!found.is_empty()).then_some(statement)
 }
 
 fn insert_history(lines: &[&Line], day: i32) -> Statement {

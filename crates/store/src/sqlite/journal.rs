@@ -100,6 +100,7 @@ impl Session {
         }
         let sql = "UPDATE head SET first_seq = ?1, checksum_before = (SELECT checksum FROM journal WHERE seq = ?1 - 1)";
         self.connection.prepare_cached(sql)?.execute([start])?;
+        self.connection.prepare_cached("DELETE FROM records WHERE seq < ?1")?.execute([start])?;
         Ok(count(start - first))
     }
 

@@ -15,8 +15,10 @@ pub(super) struct Migration {
 }
 
 /// Every step. The number of one is its place; what has been released is never changed again.
-pub(super) const MIGRATIONS: &[Migration] =
-    &[Migration { name: "0001_first", sql: include_str!("migrations/0001_first.sql") }];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration { name: "0001_first", sql: include_str!("migrations/0001_first.sql") },
+    Migration { name: "0002_faces", sql: include_str!("migrations/0002_faces.sql") },
+];
 
 /// What marks a file as ours: `Pnct`.
 pub(super) const APPLICATION_ID: i32 = 0x506e_6374;
@@ -126,14 +128,17 @@ mod tests {
 
     #[test]
     fn a_newer_schema_is_refused() {
-        let connection = in_memory(&[MIGRATIONS, &[Migration { name: "0002_new", sql: "SELECT 1" }]].concat());
+        let connection = in_memory(&[MIGRATIONS, &[Migration { name: "9999_new", sql: "SELECT 1" }]].concat());
         let refused = check_version(&connection, MIGRATIONS);
-        assert!(matches!(refused, Err(Fault::Store(StoreError::NewerSchema { found: 2, known: 1 }))), "{refused:?}");
+        let known = MIGRATIONS.len() as u32;
+        let is_newer = matches!(&refused, Err(Fault::Store(StoreError::NewerSchema { found, known: ours }))
+            if (*found, *ours) == (known + 1, known));
+        assert!(is_newer, "{refused:?}");
     }
 
     #[test]
     fn a_migration_that_was_edited_is_refused() {
-        let connection = in_memory(MIGRATIONS);
+        let connection = in_memory(&MIGRATIONS[..1]);
         let edited = Migration { name: MIGRATIONS[0].name, sql: "CREATE TABLE other (id INTEGER) STRICT" };
         let refused = check_version(&connection, &[edited]).expect_err("it is not the one that was applied");
         assert!(refused.to_string().contains("0001_first is not the one"), "{refused}");
@@ -143,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_later_migration_keeps_what_is_there() {
-        let mut connection = in_memory(MIGRATIONS);
+        let first = &MIGRATIONS[..1];
+        let mut connection = in_memory(first);
         connection.execute("INSERT INTO days VALUES ('UTC', '2026-01-01')", []).expect("a row is written");
         let second = Migration { name: "0002_second", sql: "ALTER TABLE days ADD COLUMN note TEXT" };
         migrate(&mut connection, &[MIGRATIONS[0], second]).expect("it is applied");
@@ -155,13 +161,14 @@ mod tests {
 
     #[test]
     fn a_migration_that_fails_changes_nothing() {
-        let mut connection = in_memory(MIGRATIONS);
+        let first = &MIGRATIONS[..1];
+        let mut connection = in_memory(first);
         let before = schema(&connection);
         let wrong =
             Migration { name: "0002_wrong", sql: "CREATE TABLE x (a INTEGER) STRICT; CREATE TABLE x (a INTEGER)" };
         assert!(migrate(&mut connection, &[MIGRATIONS[0], wrong]).is_err());
         assert_eq!(schema(&connection), before);
-        assert_eq!(check_version(&connection, MIGRATIONS).expect("it is as it was"), 1);
+        assert_eq!(check_version(&connection, first).expect("it is as it was"), 1);
     }
 
     /// The files as they are in the middle of a migration are what a killed process, or a power cut, leaves behind.

@@ -30,6 +30,7 @@ mod plan;
 mod query_plans;
 mod queue;
 mod readers;
+mod records;
 mod rows;
 mod runs;
 mod save;

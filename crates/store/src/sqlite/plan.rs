@@ -10,12 +10,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteStore;
 use super::fault::{Done, Fault};
+use super::records::find_schedules;
 use super::rows::{TermsRead, read_runs, read_schedule, read_schedules};
 use super::session::Session;
 use super::values::{At, Id, count, micros_up_to};
 use crate::change::{self, Draft, Wants};
 use crate::error::Result;
-use crate::requests::{PlanSubject, PlanTask, PlanWrite, Written, ZoneDay, subject_from};
+use crate::requests::{PlanSubject, PlanTask, PlanWrite, ScheduleFilter, SchedulePage, Written, ZoneDay, subject_from};
 use crate::roles::{Plan, Schedules};
 
 #[async_trait]
@@ -40,6 +41,11 @@ impl Schedules for SqliteStore {
             Ok(count(connection.query_row("SELECT count(*) FROM schedules", [], |row| row.get(0))?))
         })
         .await
+    }
+
+    async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
+        let filter = filter.clone();
+        self.read("finding schedules", move |connection| find_schedules(connection, &filter)).await
     }
 }
 

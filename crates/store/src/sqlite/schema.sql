@@ -139,6 +139,24 @@ CREATE TABLE planner (
     lease_until INTEGER NOT NULL,
     epoch INTEGER NOT NULL CHECK (0 <= epoch)
 ) STRICT;
+CREATE TABLE records (
+    seq INTEGER PRIMARY KEY,
+    schedule_id BLOB CHECK (length(schedule_id) = 16),
+    run_id BLOB CHECK (length(run_id) = 16),
+    project TEXT,
+    -- The name of the schedule, which may be gone.
+    schedule TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    workflow_id TEXT,
+    state TEXT NOT NULL CHECK (state IN ('executed', 'failed')),
+    -- Why it was not started.
+    note TEXT,
+    scheduled_at INTEGER NOT NULL,
+    executed_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX records_by_name ON records (schedule, scheduled_at, seq);
+CREATE INDEX records_by_time ON records (scheduled_at, seq);
+CREATE INDEX records_of_schedule ON records (schedule_id, seq);
 CREATE TABLE runs (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     -- The schedule may be gone while its runs are still at work.
@@ -191,6 +209,7 @@ CREATE TABLE runs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX runs_answered_at_once ON runs (schedule_id, ready_at, id)
     WHERE state = 'planned' AND is_parked = 0 AND resumes = 0 AND overlap IN ('skip', 'replace');
+CREATE INDEX runs_begun ON runs (scheduled_at, id) WHERE ended_at IS NULL AND 1 <= attempt;
 CREATE UNIQUE INDEX runs_by_slot ON runs (schedule_id, slot_key) WHERE schedule_id IS NOT NULL;
 CREATE INDEX runs_by_time ON runs (scheduled_at, id);
 CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
@@ -225,14 +244,25 @@ CREATE TABLE schedules (
     -- What is left of an outage that has to be made up for.
     outage_from INTEGER,
     outage_until INTEGER,
-    outage_kept TEXT CHECK (json_valid(outage_kept)),
+    outage_kept TEXT CHECK (json_valid(outage_kept)), face TEXT NOT NULL
+    GENERATED ALWAYS AS (ifnull(json_extract(definition, '$.face'), 'executions')) VIRTUAL, agent TEXT
+    GENERATED ALWAYS AS (ifnull(json_extract(definition, '$.work.agent.agent'), json_extract(definition, '$.work.workflow.agent')))
+    VIRTUAL, workflow TEXT
+    GENERATED ALWAYS AS (json_extract(definition, '$.work.workflow.request.name')) VIRTUAL, condition TEXT NOT NULL
+    GENERATED ALWAYS AS (CASE
+        WHEN json_extract(definition, '$.state.paused.kind') IS NOT NULL THEN json_extract(definition, '$.state.paused.kind')
+        WHEN json_extract(definition, '$.state.ended') IS NOT NULL THEN 'ended'
+        ELSE 'active' END) VIRTUAL, description TEXT
+    GENERATED ALWAYS AS (json_extract(definition, '$.description')) VIRTUAL,
     CHECK ((outage_from IS NULL) = (outage_until IS NULL)),
     CHECK (outage_kept IS NULL OR outage_from IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
-CREATE UNIQUE INDEX schedules_by_name ON schedules (name, ifnull(project, '')) WHERE name IS NOT NULL;
+CREATE UNIQUE INDEX schedules_by_name ON schedules (name, face, ifnull(project, '')) WHERE name IS NOT NULL;
 CREATE INDEX schedules_by_zone ON schedules (zone);
 CREATE INDEX schedules_by_zone_data ON schedules (zone_data);
+CREATE INDEX schedules_of_face ON schedules (face, id);
+CREATE INDEX schedules_of_workflow ON schedules (workflow, id) WHERE workflow IS NOT NULL;
 CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
 CREATE TABLE terms (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -101,6 +101,9 @@ impl Session {
             mark.and_then(|mark| mark.tokens).map(signed),
             mark.and_then(|mark| mark.cost_micros).map(signed),
         ])?;
+        if let Some(record) = body.record(at) {
+            self.insert_record(seq, body, &record)?;
+        }
         self.head = Head { seq, checksum };
         Ok(())
     }
@@ -130,12 +133,12 @@ impl Session {
         }
         let mut ids = wants.schedules.clone();
         ids.extend(piece.runs.values().filter_map(|run| run.schedule));
-        for (project, name) in &wants.names {
-            let sql = "SELECT id FROM schedules WHERE name = ?1 AND ifnull(project, '') = ifnull(?2, '')";
+        for (face, project, name) in &wants.names {
+            let sql = "SELECT id FROM schedules WHERE name = ?1 AND face = ?3 AND ifnull(project, '') = ifnull(?2, '')";
             let id = self
                 .connection
                 .prepare_cached(sql)?
-                .query_row([Some(name), project.as_ref()], |row| row.get::<_, Id>(0));
+                .query_row(params![name, project, face.as_str()], |row| row.get::<_, Id>(0));
             ids.extend(id.optional()?.map(|id| ScheduleId(id.0)));
         }
         for id in ids {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::journal::{Body, Entry, ScheduleRecord, Verdict, World, checksum};
+use punctual_core::journal::{Body, Entry, RecordState, ScheduleRecord, StartRecord, Verdict, World, checksum};
 use punctual_core::run::Run;
 use punctual_core::time::SlotKey;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
@@ -126,6 +126,33 @@ pub(crate) struct Line {
     pub(crate) body: String,
     pub(crate) checksum: u64,
     pub(crate) mark: Option<LineMark>,
+    pub(crate) record: Option<LineRecord>,
+}
+
+/// The last word about the start of a workflow, in a line.
+#[derive(Debug, Clone)]
+pub(crate) struct LineRecord {
+    pub(crate) schedule: String,
+    pub(crate) workflow: String,
+    pub(crate) workflow_id: Option<String>,
+    pub(crate) state: RecordState,
+    pub(crate) note: Option<String>,
+    pub(crate) scheduled_at: Timestamp,
+    pub(crate) executed_at: Timestamp,
+}
+
+impl LineRecord {
+    pub(crate) fn new(record: StartRecord<'_>) -> LineRecord {
+        LineRecord {
+            schedule: record.start.schedule.clone(),
+            workflow: record.start.workflow.clone(),
+            workflow_id: record.workflow_id,
+            state: record.state,
+            note: record.note,
+            scheduled_at: record.scheduled_at,
+            executed_at: record.executed_at,
+        }
+    }
 }
 
 /// What a line of history is found by, and what it counts for.
@@ -255,6 +282,7 @@ impl Writing<'_> {
             tokens: mark.tokens,
             cost_micros: mark.cost_micros,
         });
+        let record = body.record(*at).map(LineRecord::new);
         self.changes.lines.push(Line {
             seq: *seq,
             at: *at,
@@ -264,6 +292,7 @@ impl Writing<'_> {
             body: text,
             checksum,
             mark,
+            record,
         });
     }
 }

@@ -228,6 +228,7 @@ fn write(known: &dyn Store, write: &Write) -> PlanWrite {
             last_at: time(last),
             count: skips.count,
             reason: skips.reason,
+            workflow: None,
         }
     };
     let plan = write.plan.as_ref().map(|plan| plan_entry(number, plan));

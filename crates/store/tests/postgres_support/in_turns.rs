@@ -13,9 +13,10 @@ use punctual_store::conformance::block_on;
 use punctual_store::postgres::PostgresStore;
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
-    PlannerLease, PrintedPiece, Renewal, Result, RunFilter, RunWritten, Runs, Schedules, Settlement, SharedTime, Sign,
-    TokenRecord, Tokens, Totals, Written, ZoneDay,
+    Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
+    PlannerLease, PrintedPiece, RecordFilter, RecordPage, Records, Renewal, Result, RunFilter, RunWritten, Runs,
+    ScheduleFilter, SchedulePage, Schedules, Settlement, SharedTime, Sign, TokenRecord, Tokens, Totals, Written,
+    ZoneDay,
 };
 use uuid::Uuid;
 
@@ -55,6 +56,9 @@ impl Schedules for InTurns {
     }
     async fn count_schedules(&self) -> Result<u64> {
         self.next().count_schedules().await
+    }
+    async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
+        self.next().find_schedules(filter).await
     }
 }
 
@@ -176,6 +180,16 @@ impl History for InTurns {
     }
     async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
         self.next().totals(filter).await
+    }
+}
+
+#[async_trait]
+impl Records for InTurns {
+    async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
+        self.next().records(filter).await
+    }
+    async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {
+        self.next().archive(schedules, keep).await
     }
 }
 

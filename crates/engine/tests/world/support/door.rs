@@ -13,9 +13,10 @@ use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::memory::MemoryStore;
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
-    PlannerLease, PrintedPiece, Renewal, Result, RunFilter, RunWritten, Runs, Schedules, Settlement, Sign, StoreError,
-    TokenRecord, Tokens, Totals, Written, ZoneDay,
+    Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
+    PlannerLease, PrintedPiece, RecordFilter, RecordPage, Records, Renewal, Result, RunFilter, RunWritten, Runs,
+    ScheduleFilter, SchedulePage, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
+    ZoneDay,
 };
 
 /// A store in memory behind a door.
@@ -95,6 +96,21 @@ impl Schedules for Door {
 
     async fn count_schedules(&self) -> Result<u64> {
         self.pass("count_schedules", self.store.count_schedules()).await
+    }
+
+    async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
+        self.pass("find_schedules", self.store.find_schedules(filter)).await
+    }
+}
+
+#[async_trait]
+impl Records for Door {
+    async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
+        self.pass("records", self.store.records(filter)).await
+    }
+
+    async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {
+        self.pass("archive", self.store.archive(schedules, keep)).await
     }
 }
 

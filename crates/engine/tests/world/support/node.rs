@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::run::{FailureCode, Report, Run, RunEvent};
 use punctual_core::{Elapsed, NodeId, RunId};
-use punctual_engine::claimer::Claimer;
+use punctual_engine::claimer::{Claimer, Free};
 use punctual_engine::holdings::Holdings;
 use punctual_engine::keeper::Keeper;
 use punctual_engine::planner::Planner;
@@ -119,7 +119,7 @@ impl Node {
         did |= self.write_ends(now)?;
         if self.claims {
             let free = self.settings.places.saturating_sub(self.held.len());
-            let round = now_or_never(self.claimer.tick(now, free, &self.holdings.held()))?;
+            let round = now_or_never(self.claimer.tick(now, Free::each(free), &self.holdings.held()))?;
             wake_at = wake_at.min(unless_poll(round.wake_at, now));
             did |= !round.started.is_empty();
             for started in round.started {

@@ -77,7 +77,13 @@ impl Checker<'_> {
                     let Some((key, scheduled_at)) = self.runs.remove(id) else { continue };
                     let answers = self.answers.get_mut(&key).unwrap();
                     answers.retain(|answer| *answer != Answer::Run(*id));
-                    if scheduled_at <= entry.at {
+                    let is_put_off = self.force.as_ref().is_some_and(|(schedule, _)| {
+                        let is_paused = matches!(schedule.state, ScheduleState::Paused(_));
+                        is_paused && schedule.policy.catch_up.covers_pauses
+                    });
+                    if is_put_off {
+                        self.paused.extend(self.expected.remove_entry(&key));
+                    } else if scheduled_at <= entry.at {
                         answers.push(Answer::Superseded);
                     }
                 }

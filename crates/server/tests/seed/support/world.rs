@@ -19,7 +19,7 @@ use punctual_engine::node::{Nudges, Parts};
 use punctual_engine::runner::{Runner, Runners};
 use punctual_engine::settings::Settings;
 use punctual_server::auth::{Doors, Secret};
-use punctual_server::{App, HouseRules, Pulse, router};
+use punctual_server::{App, ConductorRules, HouseRules, Pulse, router};
 use punctual_store::{RunFilter, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -92,6 +92,7 @@ impl World {
             default_zone: settings.zones.get("UTC").expect("all zone data has UTC"),
             min_interval: Elapsed::from_seconds(60),
             runs_per_day_warning: 1_000,
+            conductor: ConductorRules::new(settings.zones.get("UTC").expect("all zone data has UTC")),
         };
         let app = App {
             store: Arc::clone(&store),

@@ -6,11 +6,11 @@
 use std::fmt;
 
 /// A shorter value would be found everywhere.
-pub(super) const SECRET_MIN: usize = 6;
+pub(crate) const SECRET_MIN: usize = 6;
 
 /// What is looked for. It shows itself without what it hides.
 #[derive(Clone, Default)]
-pub(super) struct Secrets {
+pub(crate) struct Secrets {
     patterns: Vec<(Vec<u8>, String)>,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Debug for Secrets {
 
 impl Secrets {
     /// Also hides this value, and the ways in which programs write it down.
-    pub(super) fn hide(&mut self, name: &str, value: &str) {
+    pub(crate) fn hide(&mut self, name: &str, value: &str) {
         let value = value.trim();
         if value.len() < SECRET_MIN {
             return;
@@ -45,13 +45,22 @@ impl Secrets {
         self.patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Also hides what others hide.
+    pub(crate) fn hide_all(&mut self, others: &Secrets) {
+        for pattern in &others.patterns {
+            if !self.patterns.contains(pattern) {
+                self.patterns.push(pattern.clone());
+            }
+        }
+        self.patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
     /// A whole text without the secrets.
-    #[cfg(test)]
-    pub(super) fn redact(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         let mut redactor = Redactor::new(self);
         let mut clean = redactor.push(text.as_bytes());
         clean.extend(redactor.end());
@@ -61,19 +70,19 @@ impl Secrets {
 
 /// Takes a stream without its secrets.
 #[derive(Debug)]
-pub(super) struct Redactor<'a> {
+pub(crate) struct Redactor<'a> {
     secrets: &'a Secrets,
     /// The end of what came, which may be the beginning of a secret.
     held: Vec<u8>,
 }
 
 impl<'a> Redactor<'a> {
-    pub(super) fn new(secrets: &'a Secrets) -> Redactor<'a> {
+    pub(crate) fn new(secrets: &'a Secrets) -> Redactor<'a> {
         Redactor { secrets, held: vec![] }
     }
 
     /// Takes in what came next, and gives what is clear.
-    pub(super) fn push(&mut self, more: &[u8]) -> Vec<u8> {
+    pub(crate) fn push(&mut self, more: &[u8]) -> Vec<u8> {
         if self.secrets.is_empty() {
             return more.to_vec();
         }
@@ -104,7 +113,7 @@ impl<'a> Redactor<'a> {
     }
 
     /// Nothing more comes: what was held back was none, or the beginning of a longer one.
-    pub(super) fn end(&mut self) -> Vec<u8> {
+    pub(crate) fn end(&mut self) -> Vec<u8> {
         let mut clean = vec![];
         let mut rest = &std::mem::take(&mut self.held)[..];
         while let Some(first) = rest.first() {

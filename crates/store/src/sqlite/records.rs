@@ -1,0 +1,232 @@
+//! What became of workflows that schedules had started, and schedules as they are searched.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual_core::journal::{Body, StartRecord};
+use punctual_core::{RunId, ScheduleId};
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+
+use super::SqliteStore;
+use super::fault::Done;
+use super::plan::rows_max;
+use super::rows::read_schedules;
+use super::session::Session;
+use super::values::{At, Id, count, from_word, micros_before, micros_up_to, signed, to_json};
+use crate::error::Result;
+use crate::requests::{
+    Condition, Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage, ScheduleFilter, SchedulePage,
+};
+use crate::roles::Records;
+
+/// Records as the journal has them, and those of runs that are being carried out.
+const ALL: &str = include_str!("sql/records.sql");
+
+#[async_trait]
+impl Records for SqliteStore {
+    async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
+        let filter = filter.clone();
+        self.read("reading records", move |connection| {
+            let conditions = of_records(&filter);
+            let sql = format!("SELECT count(*) FROM ({ALL}) WHERE {}", conditions.sql);
+            let total = count(
+                connection.prepare_cached(&sql)?.query_row(params_from_iter(&conditions.params), |row| row.get(0))?,
+            );
+            let sql = format!(
+                "SELECT * FROM ({ALL}) WHERE {} ORDER BY {}seq IS NULL DESC, seq DESC, run_id DESC LIMIT ? OFFSET ?",
+                conditions.sql,
+                order(&filter.sort)
+            );
+            let params = conditions.paged(filter.limit, filter.offset);
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query(params_from_iter(params))?;
+            let mut records = vec![];
+            while let Some(row) = rows.next()? {
+                records.push(read_record(row)?);
+            }
+            Ok(RecordPage { total, records })
+        })
+        .await
+    }
+
+    async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {
+        let named = schedules.map(<[ScheduleId]>::to_vec);
+        let found = self.read("looking for old records", move |connection| crowded(connection, named, keep)).await?;
+        if found.is_empty() {
+            return Ok(0);
+        }
+        self.write("letting go of old records", Timestamp::UNIX_EPOCH, move |session| {
+            let mut gone = 0;
+            for id in found {
+                let sql = include_str!("sql/archive.sql");
+                gone += session.connection.prepare_cached(sql)?.execute(params![Id(id.0), rows_max(keep.max)])?;
+            }
+            Ok(gone)
+        })
+        .await
+    }
+}
+
+impl Session {
+    /// Notes the last word about the start of a workflow.
+    pub(super) fn insert_record(&self, seq: u64, body: &Body, record: &StartRecord<'_>) -> Done<()> {
+        let project = body.mark(record.executed_at).and_then(|mark| mark.project);
+        let sql = "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        self.connection.prepare_cached(sql)?.execute(params![
+            signed(seq),
+            body.schedule().map(|id| Id(id.0)),
+            body.run().map(|id| Id(id.0)),
+            project,
+            record.start.schedule,
+            record.start.workflow,
+            record.workflow_id,
+            record.state.as_str(),
+            record.note,
+            At(record.scheduled_at),
+            At(record.executed_at),
+        ])?;
+        Ok(())
+    }
+}
+
+/// Schedules that a filter finds.
+pub(super) fn find_schedules(connection: &Connection, filter: &ScheduleFilter) -> Done<SchedulePage> {
+    let conditions = of_schedules(filter);
+    let sql = format!("SELECT count(*) FROM schedules WHERE {}", conditions.sql);
+    let total =
+        count(connection.prepare_cached(&sql)?.query_row(params_from_iter(&conditions.params), |row| row.get(0))?);
+    let direction = if filter.is_reversed { "DESC" } else { "ASC" };
+    let order = if filter.is_by_name { format!("name {direction}, id {direction}") } else { format!("id {direction}") };
+    let sql = format!("SELECT * FROM schedules WHERE {} ORDER BY {order} LIMIT ? OFFSET ?", conditions.sql);
+    let params = conditions.paged(filter.limit, filter.offset);
+    let records = read_schedules(connection, &sql, params_from_iter(params))?;
+    let schedules = records.into_iter().map(|record| std::sync::Arc::unwrap_or_clone(record.schedule)).collect();
+    Ok(SchedulePage { total, schedules })
+}
+
+/// Schedules that have too many records.
+fn crowded(connection: &Connection, named: Option<Vec<ScheduleId>>, keep: Keep) -> Done<Vec<ScheduleId>> {
+    let threshold = rows_max(keep.threshold);
+    if let Some(named) = named {
+        let sql = "SELECT count(*) FROM records WHERE schedule_id = ?1";
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut found = vec![];
+        for id in named {
+            let records: i64 = statement.query_row([Id(id.0)], |row| row.get(0))?;
+            found.extend((threshold < records).then_some(id));
+        }
+        return Ok(found);
+    }
+    let sql = "SELECT schedule_id FROM records WHERE schedule_id IS NOT NULL GROUP BY schedule_id HAVING ?1 < count(*)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([threshold], |row| Ok(ScheduleId(row.get::<_, Id>(0)?.0)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn read_record(row: &Row<'_>) -> Done<RecordItem> {
+    Ok(RecordItem {
+        seq: row.get::<_, Option<i64>>(0)?.map(count),
+        schedule_id: row.get::<_, Option<Id>>(1)?.map(|id| ScheduleId(id.0)),
+        run: row.get::<_, Option<Id>>(2)?.map(|id| RunId(id.0)),
+        project: row.get(3)?,
+        schedule: row.get(4)?,
+        workflow: row.get(5)?,
+        workflow_id: row.get(6)?,
+        state: from_word(&row.get::<_, String>(7)?, "the state of a record")?,
+        note: row.get(8)?,
+        scheduled_at: row.get::<_, At>(9)?.0,
+        executed_at: row.get::<_, Option<At>>(10)?.map(|at| at.0),
+    })
+}
+
+/// What a filter asks for. The text is made of constants: what people say is in the parameters.
+struct Conditions {
+    sql: String,
+    params: Vec<Box<dyn ToSql>>,
+}
+
+impl Conditions {
+    fn new() -> Conditions {
+        Conditions { sql: "true".to_owned(), params: vec![] }
+    }
+
+    fn add(mut self, condition: &'static str, params: Option<Vec<Box<dyn ToSql>>>) -> Conditions {
+        if let Some(params) = params {
+            self.sql += condition;
+            self.params.extend(params);
+        }
+        self
+    }
+
+    fn is(self, condition: &'static str, param: Option<impl ToSql + 'static>) -> Conditions {
+        self.add(condition, param.map(|param| vec![Box::new(param) as Box<dyn ToSql>]))
+    }
+
+    /// One of the columns has a text in it.
+    fn has(self, condition: &'static str, part: Option<&String>) -> Conditions {
+        let places = condition.matches('?').count();
+        let repeated = |part: &String| {
+            let part = part.to_ascii_lowercase();
+            (0..places).map(|_| Box::new(part.clone()) as Box<dyn ToSql>).collect()
+        };
+        self.add(condition, part.map(repeated))
+    }
+
+    fn of_projects(self, projects: Option<&Vec<Option<String>>>) -> Conditions {
+        let condition = " AND ifnull(project, '') IN (SELECT ifnull(value, '') FROM json_each(?))";
+        self.is(condition, projects.map(to_json))
+    }
+
+    fn paged(self, limit: usize, offset: usize) -> Vec<Box<dyn ToSql>> {
+        let mut params = self.params;
+        params.extend([Box::new(rows_max(limit)) as Box<dyn ToSql>, Box::new(rows_max(offset))]);
+        params
+    }
+}
+
+fn of_schedules(filter: &ScheduleFilter) -> Conditions {
+    let words = |all: &Vec<Condition>| to_json(&all.iter().map(|it| it.as_str()).collect::<Vec<_>>());
+    Conditions::new()
+        .is(" AND face = ?", filter.face.map(|face| face.as_str()))
+        .of_projects(filter.projects.as_ref())
+        .is(" AND agent = ?", filter.agent.clone())
+        .is(" AND workflow = ?", filter.workflow.clone())
+        .is(" AND name = ?", filter.name.clone())
+        .has(" AND instr(lower(name), ?)", filter.name_part.as_ref())
+        .has(
+            " AND (instr(lower(name), ?) OR instr(lower(workflow), ?) OR instr(lower(description), ?))",
+            filter.text.as_ref(),
+        )
+        .is(" AND condition IN (SELECT value FROM json_each(?))", filter.conditions.as_ref().map(words))
+}
+
+fn of_records(filter: &RecordFilter) -> Conditions {
+    let states = |all: &Vec<_>| to_json(all);
+    Conditions::new()
+        .of_projects(filter.projects.as_ref())
+        .is(" AND schedule IN (SELECT value FROM json_each(?))", filter.schedules.as_ref().map(to_json))
+        .is(" AND state IN (SELECT value FROM json_each(?))", filter.states.as_ref().map(states))
+        .is(" AND workflow IN (SELECT value FROM json_each(?))", filter.workflows.as_ref().map(to_json))
+        .has(" AND instr(lower(workflow), ?)", filter.workflow_part.as_ref())
+        .is(" AND run_id = ?", filter.run.map(|id| Id(id.0)))
+        .is(" AND ? < scheduled_at", filter.after.map(micros_up_to))
+        .is(" AND scheduled_at <= ?", filter.before.map(micros_before))
+        .has(
+            " AND (instr(lower(schedule), ?) OR instr(lower(workflow), ?) OR instr(lower(workflow_id), ?) \
+             OR instr(lower(note), ?) OR instr(lower(hex(run_id)), replace(?, '-', '')))",
+            filter.text.as_ref(),
+        )
+}
+
+fn order(sort: &[(RecordOrder, Direction)]) -> String {
+    let by = |(order, direction): &(RecordOrder, Direction)| {
+        let column = match order {
+            RecordOrder::ScheduledAt => "scheduled_at",
+            RecordOrder::ExecutedAt => "ifnull(executed_at, scheduled_at)",
+            RecordOrder::Schedule => "schedule",
+            RecordOrder::Workflow => "workflow",
+            RecordOrder::State => "state",
+        };
+        format!("{column} {}, ", if *direction == Direction::Down { "DESC" } else { "ASC" })
+    };
+    sort.iter().map(by).collect()
+}

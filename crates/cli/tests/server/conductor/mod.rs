@@ -116,3 +116,15 @@ macro_rules! on_both {
     };
 }
 pub(crate) use on_both;
+
+/// What the clock of the machine shows, which the server goes by.
+#[expect(clippy::disallowed_methods, reason = "the server under test is another process, with the machine's own clock")]
+pub(crate) fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// Lets time pass, for what must not happen in it.
+#[expect(clippy::disallowed_methods, reason = "what does not happen tells nobody")]
+pub(crate) fn let_pass(time: std::time::Duration) {
+    std::thread::sleep(time);
+}

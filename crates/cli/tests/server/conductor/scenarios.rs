@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use punctual_lab::conductor::Conductor;
 use punctual_lab::postgres::{Durability, Server as Postgres};
 use serde_json::{Value, json};
 
-use super::{On, Scene, on_both, schedule};
+use super::{On, Scene, let_pass, now, on_both, schedule};
 use crate::client::Client;
 use crate::support::Place;
 
@@ -33,7 +33,7 @@ fn counts(conductor: &Conductor) -> BTreeMap<(String, i64), usize> {
 
 /// A cron that fires once, so many seconds from now.
 fn once_in(seconds: i64) -> (String, i64) {
-    let at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() + seconds).unwrap();
+    let at = jiff::Timestamp::from_second(now().as_second() + seconds).unwrap();
     let shown = at.to_zoned(jiff::tz::TimeZone::UTC);
     let cron = format!("{} {} {} {} {} *", shown.second(), shown.minute(), shown.hour(), shown.day(), shown.month());
     (cron, at.as_millisecond())
@@ -104,9 +104,9 @@ fn herd(test: &str, on: On, count: usize) {
         }
     };
     // How long it takes to save all of them depends on the machine, and on what else it does.
-    let (sample, began) = (count.min(100), Instant::now());
+    let (sample, began) = (count.min(100), now());
     save_with(0..sample, "0 0 0 1 1 *");
-    let estimated = began.elapsed().as_secs_f64() * (count / sample) as f64;
+    let estimated = now().duration_since(began).as_secs_f64() * (count / sample) as f64;
     let (cron, slot) = once_in(5 + (estimated * 1.5) as i64);
     let save = |numbers| save_with(numbers, &cron);
     let half = count / 2;
@@ -114,7 +114,7 @@ fn herd(test: &str, on: On, count: usize) {
         scope.spawn(|| save(0..half));
         scope.spawn(|| save(half..count));
     });
-    assert!(jiff::Timestamp::now().as_millisecond() < slot, "all of them are saved before they are due");
+    assert!(now().as_millisecond() < slot, "all of them are saved before they are due");
     // As long as there is progress there is hope.
     let mut last = 0;
     loop {
@@ -127,7 +127,7 @@ fn herd(test: &str, on: On, count: usize) {
             break;
         }
     }
-    thread::sleep(Duration::from_secs(2));
+    let_pass(Duration::from_secs(2));
     let counts = counts(&scene.conductor);
     assert_eq!((counts.len(), scene.conductor.starts().len()), (count, count), "each once, and none twice");
     assert!(counts.keys().all(|(_, at)| *at == slot), "all of them for the one tick");
@@ -228,7 +228,7 @@ fn scenario_14_a_server_that_dies_in_the_middle_of_a_start_is_followed_by_anothe
         record = found["results"][0].clone();
         record["state"] == "EXECUTED"
     });
-    thread::sleep(Duration::from_secs(1));
+    let_pass(Duration::from_secs(1));
     let starts = pair.conductor.starts();
     assert_eq!(starts.len(), 1, "one start, whoever asked for it: {starts:?}");
     assert_eq!((&record["workflowId"], record["scheduledTime"].as_i64()), (&json!(starts[0].id), Some(slot)));

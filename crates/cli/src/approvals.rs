@@ -77,7 +77,8 @@ pub(crate) async fn list(args: ApprovalsArgs) -> anyhow::Result<()> {
             it.run_id.to_string(),
         ]
     });
-    print(&table(&["SCHEDULED", "LEFT", "SCHEDULE", "AGENT", "RISK", "PROMPT", "RUN"], rows))
+    let text = table(&["SCHEDULED", "LEFT", "SCHEDULE", "AGENT", "RISK", "PROMPT", "RUN"], rows);
+    print(&format!("{text}\n{}", wall.named()))
 }
 
 pub(crate) async fn approve(args: ApproveArgs) -> anyhow::Result<()> {
@@ -126,14 +127,15 @@ async fn find(client: &Client, text: &str) -> Result<Approval, Failure> {
 
 /// All that an approval is about.
 fn shown(approval: &Approval, wall: &Wall) -> String {
+    let time = |at| format!("{} {}", wall.date_time(at), wall.zone.name());
     let mut text = facts(&[
         ("run", approval.run_id.to_string()),
         ("schedule", approval.schedule_name.clone().unwrap_or_default()),
         ("agent", approval.agent_id.clone()),
         ("project", approval.project_id.clone().unwrap_or_default()),
         ("risk", approval.risk.clone().unwrap_or_default()),
-        ("scheduled", wall.date_time(approval.scheduled_at)),
-        ("expires", approval.expires_at.map(|at| wall.date_time(at)).unwrap_or_default()),
+        ("scheduled", time(approval.scheduled_at)),
+        ("expires", approval.expires_at.map(time).unwrap_or_default()),
     ]);
     text += "prompt\n";
     text += &approval.prompt.lines().map(|line| format!("  {}\n", clean(line))).collect::<String>();

@@ -8,6 +8,7 @@ use punctual_engine::clock::now;
 use punctual_store::sqlite::{self, Restore};
 use serde_json::json;
 
+use crate::client::{Failure, Kind};
 use crate::database::{Database, DatabaseArgs};
 use crate::output::print;
 use crate::progress::Progress;
@@ -53,6 +54,10 @@ pub(crate) struct RestoreArgs {
 }
 
 pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<()> {
+    if args.to.exists() {
+        let text = format!("{} is there already, and a backup replaces nothing: name another file", args.to.display());
+        return Err(Failure::new(Kind::Conflict, text).into());
+    }
     match &args.database.database {
         Database::Sqlite(_) => copy_file(args)?,
         Database::Postgres(_) => drop(export_to(&args.database, &args.to)?),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::client::{self, ClientArgs, Failure, Kind, Query, read};
 use crate::output::{clean, print, print_json};
+use crate::times::ZoneArgs;
 use crate::views::Execution;
 
 /// Call a run off.
@@ -40,7 +41,9 @@ pub(crate) async fn run(args: CancelArgs) -> anyhow::Result<()> {
     }
     let run: Execution = read(&answer)?;
     let what = if run.is_over() { "is cancelled" } else { "is at work, and asked to stop" };
-    print(&format!("Run {} of {} {what}.\n", run.execution_id, clean(&run.shown_name())))
+    let wall = ZoneArgs::default_wall()?;
+    let at = format!("{} {}", wall.date_time(run.scheduled_at), wall.zone.name());
+    print(&format!("Run {} of {}, scheduled for {at}, {what}.\n", run.execution_id, clean(&run.shown_name())))
 }
 
 /// What the server would say no to, in words.
@@ -49,15 +52,15 @@ fn refuse(run: &Execution, is_forced: bool) -> Result<(), Failure> {
     let problem = match run.outcome.as_deref() {
         None if run.is_at_work() && !is_forced => format!("run {id} is at work; --force stops it"),
         None | Some("cancelled") => return Ok(()),
-        Some(outcome) => format!("run {id} is over already: it has {outcome}", outcome = ended(outcome)),
+        Some(outcome) => format!("run {id} is over already: it {outcome}", outcome = ended(outcome)),
     };
     Err(Failure::new(Kind::Conflict, problem))
 }
 
 fn ended(outcome: &str) -> &str {
     match outcome {
-        "skipped" => "been skipped",
-        "unknown" => "ended, nobody knows how",
+        "skipped" => "was skipped",
+        "unknown" => "has ended, and nobody knows how",
         other => other,
     }
 }

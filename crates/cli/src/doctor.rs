@@ -1,5 +1,7 @@
 //! `punctual doctor`: is everything well here? The server, the token, the clocks, and what protects runs.
 
+use std::process::ExitCode;
+
 use clap::Args;
 use jiff::Timestamp;
 use punctual_agents::process::{Protection, Strength, protections};
@@ -7,7 +9,7 @@ use punctual_engine::clock::now;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::client::{Alive, Client, ClientArgs, Failure, Http, Query, read};
+use crate::client::{Alive, Client, ClientArgs, Http, Query, read};
 use crate::output::{print, print_json, table};
 use crate::views::Node;
 
@@ -17,7 +19,7 @@ const SKEW_MAX_MS: i64 = 3_000;
 /// Show whether all is well: server, token, clocks, protections.
 ///
 /// Does a server answer, is the token good, do the clocks agree? And which protections do this machine and this user give to the
-/// runs of process agents, and which are missing?
+/// runs of process agents, and which are missing? The exit code is 1 if the server, the token or a clock is not good.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual doctor --server https://punctual.example")]
 pub(crate) struct DoctorArgs {
@@ -45,8 +47,14 @@ impl Check {
     }
 }
 
-pub(crate) async fn run(args: DoctorArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let checks = checks(args.client.http()?).await;
+    let is_well = checks.iter().all(|check| check.good != "no");
+    show(&args, &checks)?;
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn show(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<()> {
     let all = protections();
     if args.client.json {
         let view = |it: &Protection| json!({ "name": it.name, "strength": word(it.strength), "meaning": it.meaning });
@@ -60,13 +68,15 @@ pub(crate) async fn run(args: DoctorArgs) -> anyhow::Result<()> {
 }
 
 async fn checks(server: Http) -> Vec<Check> {
-    let Some(alive) = server.alive().await else {
-        let nobody = Failure::no_server(server.url()).to_string();
-        return vec![
-            Check::new("server", Some(false), nobody),
-            Check::new("token", None, server.token_found_in()),
-            Check::new("clock", None, "nobody tells the time"),
-        ];
+    let alive = match server.alive().await {
+        Ok(alive) => alive,
+        Err(failure) => {
+            return vec![
+                Check::new("server", Some(false), failure.to_string()),
+                Check::new("token", None, server.token_found_in()),
+                Check::new("clock", None, "nobody tells the time"),
+            ];
+        }
     };
     let here = now();
     let found = format!("{} answers, release {}", server.url(), alive.version);

@@ -3,15 +3,16 @@
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
+use uuid::Uuid;
 
-use crate::client::{self, Client, ClientArgs, Failure, PAGE, Query, read, read_all};
+use crate::client::{self, Client, ClientArgs, Failure, Kind, PAGE, Query, read, read_all};
 use crate::output::{one_line, print, print_json, table};
-use crate::times::{Wall, ZoneArgs, span_of_ms};
+use crate::times::{Wall, ZoneArgs, span_of_ms, span_read};
 use crate::views::{Past, Schedule};
 
 /// Show what has happened, latest first.
 ///
-/// Attempts come with their result, and slots that were skipped with their reason. Asks the running server, or reads the database if none runs.
+/// It is sorted by TIME: when an attempt began, or was scheduled if it never began. /// Attempts come with their result, and slots that were skipped with their reason. Asks the running server, or reads the database if none runs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +39,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["succeeded", "failed", "cancelled", "skipped"]))]
     status: Option<String>,
 
-    /// Only from here on: a day, an instant, or how long ago, like 2026-03-09, 2026-03-09T15:00:00Z or 2d
+    /// Only from here on: a day, an instant, or how long ago, like 2026-03-09, 2026-03-09T15:00:00Z, yesterday or 2d
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 
@@ -70,9 +71,11 @@ pub(crate) async fn run(args: HistoryArgs) -> anyhow::Result<()> {
     }
     let rows = past.iter().map(|it| row(it, &wall));
     let mut text =
-        table(&["ENDED", "SCHEDULE", "AGENT", "SCHEDULED", "RESULT", "TRY", "TOOK", "COST", "WHAT", "RUN"], rows);
+        table(&["TIME", "SLOT", "ENDED", "SCHEDULE", "AGENT", "RESULT", "TRY", "TOOK", "COST", "WHAT", "RUN"], rows);
+    text += "\nTIME is when it began, or the slot of what never began. ";
+    text += &wall.named();
     if past.len() == args.limit {
-        text += &format!("\nThe latest {} are shown; --limit shows more.\n", past.len());
+        text += &format!("The latest {} are shown; --limit shows more.\n", past.len());
     }
     print(&text)
 }
@@ -94,7 +97,7 @@ async fn page(client: &Client, query: &Query, limit: usize) -> Result<Value, Fai
 
 async fn query(args: &HistoryArgs, client: &Client, wall: &Wall) -> Result<Query, Failure> {
     let schedule = match &args.schedule {
-        Some(text) => Some(read::<Schedule>(&client::schedule(client, text).await?)?.schedule_id),
+        Some(text) => Some(schedule(client, text).await?),
         None => None,
     };
     let run = match &args.run {
@@ -113,28 +116,49 @@ async fn query(args: &HistoryArgs, client: &Client, wall: &Wall) -> Result<Query
         .with("projectId", args.project.as_ref())
         .with("executionId", run)
         .with("resultStatus", status)
-        .with("from", args.since.as_deref().map(|text| bound(text, wall)))
-        .with("to", args.until.as_deref().map(|text| bound(text, wall))))
+        .with("from", args.since.as_deref().map(|text| bound("--since", text, wall)).transpose()?)
+        .with("to", args.until.as_deref().map(|text| bound("--until", text, wall)).transpose()?))
 }
 
-/// A time as the API takes it; how long ago becomes an instant.
-fn bound(text: &str, wall: &Wall) -> String {
-    match text
-        .parse::<jiff::Span>()
-        .ok()
-        .and_then(|ago| ago.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok())
-    {
-        Some(ago) => wall.now.checked_sub(ago).unwrap_or(wall.now).to_string(),
-        None => text.to_owned(),
+/// The schedule that is meant. One that was deleted is found by its id.
+async fn schedule(client: &Client, text: &str) -> Result<Uuid, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
     }
+    let found = client::schedule(client, text).await.map_err(|failure| match failure.kind {
+        Kind::NotFound => Failure::not_found(format!(
+            "{failure}; the history of one that was deleted is found by its id, which `punctual history --json` has"
+        )),
+        _ => failure,
+    })?;
+    Ok(read::<Schedule>(&found)?.schedule_id)
+}
+
+/// A time as the API takes it; how long ago becomes an instant, and a word a day.
+fn bound(flag: &str, text: &str, wall: &Wall) -> Result<String, Failure> {
+    let today = wall.zone.day_of(wall.now);
+    match text {
+        "today" => return Ok(today.to_string()),
+        "yesterday" => return Ok(today.yesterday().unwrap_or(today).to_string()),
+        _ => {}
+    }
+    if let Some(ago) = span_read(text) {
+        return Ok(wall.now.checked_sub(ago).unwrap_or(wall.now).to_string());
+    }
+    if text.parse::<jiff::Timestamp>().is_ok() || text.parse::<jiff::civil::Date>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    let fix = "use 2026-03-09, 2026-03-09T15:00:00Z, today, yesterday, or how long ago, like 2d";
+    Err(Failure::input(format!("{flag}: {text:?} is no time; {fix}")))
 }
 
 fn row(past: &Past, wall: &Wall) -> Vec<String> {
     vec![
-        wall.date_time(past.ended_at),
+        wall.date_time(past.at()),
+        wall.beside(past.scheduled_at, past.at()),
+        wall.beside(past.ended_at, past.at()),
         past.shown_name(),
         past.agent_id.clone(),
-        wall.date_time(past.scheduled_at),
         past.result().to_owned(),
         past.attempt.map(|attempt| attempt.to_string()).unwrap_or_default(),
         past.duration_ms.map(span_of_ms).unwrap_or_default(),

@@ -28,8 +28,8 @@ Examples:
   punctual logs morning-report            # of its run at work, or of its last one
   punctual logs 0198c5d2 -f               # and what comes, until the run is over")]
 pub(crate) struct LogsArgs {
-    /// The run, by id or the beginning of its id; or a schedule
-    #[arg(value_name = "RUN|SCHEDULE")]
+    /// The run, by id or the beginning of its id; or a schedule; or an agent
+    #[arg(value_name = "RUN|SCHEDULE|AGENT")]
     what: String,
 
     /// Go on until the run is over
@@ -58,7 +58,32 @@ pub(crate) async fn run(args: LogsArgs) -> anyhow::Result<()> {
         eprintln!("note: only the end is kept");
     }
     let items: Vec<Output> = read(&body["items"])?;
-    items.iter().try_for_each(|item| show(item, &args))
+    let is_asked_for = |item: &Output| args.attempt.is_none_or(|attempt| attempt == item.attempt);
+    if !items.iter().any(is_asked_for) {
+        let what = match args.attempt {
+            Some(attempt) => format!("run {run} has no output of try {attempt}"),
+            None => format!("run {run} has printed nothing"),
+        };
+        // A try that never was is not there; a run that is silent is.
+        if args.attempt.is_some() {
+            return Err(Failure::not_found(what).into());
+        }
+        eprintln!("note: {what}; `punctual why {run}` says how it is");
+    }
+    let mut printed = None;
+    for item in items.iter().filter(|item| is_asked_for(item)) {
+        announce(&mut printed, item);
+        show(item, &args)?;
+    }
+    Ok(())
+}
+
+/// Says where another try begins.
+fn announce(printed: &mut Option<u32>, item: &Output) {
+    let before = printed.replace(item.attempt);
+    if before.is_some_and(|before| before != item.attempt) || before.is_none() && 1 < item.attempt {
+        eprintln!("-- try {} --", item.attempt);
+    }
 }
 
 /// All that is kept of what a run has printed, put together from as many pages as there are.
@@ -80,6 +105,7 @@ async fn all(client: &Client, run: Uuid) -> Result<Value, Failure> {
 async fn follow(client: &Client, run: Uuid, args: &LogsArgs) -> anyhow::Result<()> {
     let path = format!("/api/executions/{run}/output/stream");
     let (mut after, mut broken): (Option<String>, usize) = (None, 0);
+    let mut printed = None;
     loop {
         let opened = client.stream(&path, after.as_deref()).await;
         match opened {
@@ -96,6 +122,7 @@ async fn follow(client: &Client, run: Uuid, args: &LogsArgs) -> anyhow::Result<(
                                 // One object a line: there is no end to close a list at.
                                 crate::output::print(&format!("{body}\n"))?;
                             } else {
+                                announce(&mut printed, &item);
                                 show(&item, args)?;
                             }
                         }

@@ -120,7 +120,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Import(args) => transfer::import(&args)?,
         Command::Conductor(args) => return wait(conductor::run(args))?,
         Command::Config(args) => config::run(args)?,
-        Command::Doctor(args) => wait(doctor::run(args))??,
+        Command::Doctor(args) => return wait(doctor::run(args))?,
         Command::Completions(args) => completions::run(args)?,
     }
     Ok(ExitCode::SUCCESS)

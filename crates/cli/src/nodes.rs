@@ -34,11 +34,12 @@ pub(crate) async fn run(args: NodesArgs) -> anyhow::Result<()> {
 fn row(node: Node) -> Vec<String> {
     let left = node.lease_until.duration_since(now());
     let lease = if left.is_negative() { format!("ended {} ago", span(left)) } else { span(left) };
+    let paused = if node.paused == Some(true) { ", paused" } else { "" };
     vec![
         node.name,
         node.version,
         lease,
-        format!("{} of {}", node.running, node.places),
+        format!("{} of {}{paused}", node.running, node.places),
         format!("{:+} ms", node.skew_ms),
         node.zone_data,
         node.agents.join(", "),

@@ -39,6 +39,11 @@ pub(crate) fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) ->
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
+/// So many of something.
+pub(crate) fn plural(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// Words with what they mean, one a line.
 pub(crate) fn facts(facts: &[(&str, String)]) -> String {
     let width = facts.iter().map(|(word, _)| word.len()).max().unwrap_or(0);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::client::{Client, ClientArgs, Failure, Query, read_all};
-use crate::output::{print, print_json, table};
+use crate::output::{plural, print, print_json, table};
 use crate::times::ZoneArgs;
 use crate::views::{Past, Schedule};
 
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: TimersArgs) -> anyhow::Result<()> {
         ]
     });
     let text = table(&["NEXT", "LEFT", "LAST", "PASSED", "SCHEDULE", "AGENT"], rows);
-    print(&format!("{text}\n{} schedules, times of {}.\n", schedules.len(), wall.zone.name()))
+    print(&format!("{text}\n{}. {}", plural(schedules.len(), "schedule"), wall.named()))
 }
 
 /// When each schedule last began a run.

@@ -55,6 +55,17 @@ impl Wall {
         self.show(at, "%a %Y-%m-%d %H:%M:%S")
     }
 
+    /// The time, with its date only if that is another than the one beside it.
+    pub(crate) fn beside(&self, at: Timestamp, other: Timestamp) -> String {
+        let is_same_day = self.zone.day_of(at) == self.zone.day_of(other);
+        if is_same_day { self.time(at) } else { self.date_time(at) }
+    }
+
+    /// Whose clock it is, for the end of a table.
+    pub(crate) fn named(&self) -> String {
+        format!("Times of {}.\n", self.zone.name())
+    }
+
     /// The time alone.
     pub(crate) fn time(&self, at: Timestamp) -> String {
         self.show(at, "%H:%M:%S")
@@ -76,6 +87,12 @@ impl Wall {
         if left.is_positive() { span(left) } else { "now".to_owned() }
     }
 
+    /// The same in a sentence: `in 2h 5min`, or `now`.
+    pub(crate) fn until(&self, at: Timestamp) -> String {
+        let left = at.duration_since(self.now);
+        if left.as_secs() < 1 { "now".to_owned() } else { format!("in {}", span(left)) }
+    }
+
     /// How long ago an instant was: `2h 5min ago`.
     pub(crate) fn passed(&self, at: Timestamp) -> String {
         let passed = self.now.duration_since(at);
@@ -93,6 +110,23 @@ pub(crate) fn span(duration: SignedDuration) -> String {
     let largest = units.iter().position(|(count, _)| 0 < *count).unwrap_or(3);
     let shown = units[largest..].iter().take(2).filter(|(count, _)| 0 < *count);
     shown.map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ")
+}
+
+/// A length of time as people write it, like `2d` or `90m`; days have 24 hours.
+pub(crate) fn span_read(text: &str) -> Option<SignedDuration> {
+    text.parse::<jiff::Span>().ok()?.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()
+}
+
+/// An instant that comes, as people write it: an instant, the beginning of a day of the zone that is shown, or how long from now.
+pub(crate) fn instant(text: &str) -> Result<Timestamp, String> {
+    if let Ok(at) = text.parse() {
+        return Ok(at);
+    }
+    let wall = ZoneArgs::default_wall().map_err(|error| error.to_string())?;
+    let day = text.parse::<jiff::civil::Date>().ok().filter(|_| !text.contains(['T', 't', ' ']));
+    let later = span_read(text).and_then(|later| wall.now.checked_add(later).ok());
+    let found = day.map(|day| wall.zone.day_start(day)).or(later);
+    found.ok_or_else(|| "use 2027-01-01, 2027-01-01T00:00:00Z, or how long from now, like 30d".to_owned())
 }
 
 /// Milliseconds as a duration.
@@ -120,6 +154,19 @@ mod tests {
         }
         assert_eq!(span_of_ms(12), "12ms");
         assert_eq!(span_of_ms(0), "0ms");
+    }
+
+    #[test]
+    fn an_instant_is_written_in_several_ways() {
+        assert_eq!(instant("2027-01-01T00:00:00Z").unwrap().to_string(), "2027-01-01T00:00:00Z");
+        assert_eq!(
+            instant("2027-01-01").unwrap().to_string(),
+            "2027-01-01T00:00:00Z",
+            "of UTC where nothing is configured"
+        );
+        let (now, later) = (now(), instant("30d").unwrap());
+        assert!((720 * 3_600 - 60..=720 * 3_600 + 60).contains(&later.duration_since(now).as_secs()));
+        assert!(instant("soon").unwrap_err().contains("like 30d"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::client::{ClientArgs, Query, find_token, read};
+use crate::client::{ClientArgs, Failure, Kind, Query, find_token, read};
 use crate::output::{clean, facts, print, print_json, table};
 use crate::times::{Wall, ZoneArgs};
 use crate::views::Token;
@@ -48,8 +48,8 @@ struct CreateArgs {
     #[arg(long, value_name = "AGENT")]
     agent: Vec<String>,
 
-    /// When it ends, like 2027-01-01T00:00:00Z [default: never]
-    #[arg(long, value_name = "INSTANT")]
+    /// When it ends, like 2027-01-01, 2027-01-01T00:00:00Z or 30d [default: never]
+    #[arg(long, value_name = "INSTANT", value_parser = crate::times::instant)]
     expires: Option<jiff::Timestamp>,
 
     #[command(flatten)]
@@ -74,6 +74,10 @@ struct RevokeArgs {
     /// The token, by name, id or the beginning of its id
     #[arg(value_name = "TOKEN")]
     token: String,
+
+    /// Also the last one of an admin: nobody can make another one before the server starts again
+    #[arg(long, short)]
+    yes: bool,
 
     #[command(flatten)]
     client: ClientArgs,
@@ -117,10 +121,9 @@ async fn list(args: ListArgs) -> anyhow::Result<()> {
     }
     let wall = args.zone.wall()?;
     let tokens: Vec<Token> = read(&body)?;
-    print(&table(
-        &["NAME", "ROLE", "PROJECTS", "MADE", "ENDS", "LAST USED", "ID"],
-        tokens.into_iter().map(|token| row(token, &wall)),
-    ))
+    let rows = tokens.into_iter().map(|token| row(token, &wall));
+    let text = table(&["NAME", "ROLE", "PROJECTS", "MADE", "ENDS", "LAST USED", "ID"], rows);
+    print(&format!("{text}\n{}", wall.named()))
 }
 
 fn row(token: Token, wall: &Wall) -> Vec<String> {
@@ -138,7 +141,11 @@ fn row(token: Token, wall: &Wall) -> Vec<String> {
 async fn revoke(args: RevokeArgs) -> anyhow::Result<()> {
     let client = args.client.server()?;
     let token = find_token(&client, &args.token).await?;
-    client.delete(&format!("/api/tokens/{}", token.token_id), &Query::default()).await?;
+    let query = Query::default().with("force", args.yes.then_some(true));
+    client.delete(&format!("/api/tokens/{}", token.token_id), &query).await.map_err(|failure| match failure.kind {
+        Kind::Conflict => Failure::new(Kind::Conflict, format!("{failure}: --yes takes it back all the same")),
+        _ => failure,
+    })?;
     if args.client.json {
         return print_json(&json!({ "tokenId": token.token_id, "name": token.name, "revoked": true }) as &Value);
     }

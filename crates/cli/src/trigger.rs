@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::SignedDuration;
-use punctual_engine::clock::{Clock, SystemClock};
+use punctual_engine::clock::{Clock, SystemClock, now};
 use serde_json::{Map, Value, json};
 
 use crate::client::{self, Client, ClientArgs, Failure, Kind, Query, read};
 use crate::output::{clean, print, print_json};
-use crate::times::span_of_ms;
+use crate::times::{span, span_of_ms};
 use crate::views::{Agent, Execution, Past, Schedule};
 
 /// The rest between two looks at a run that is waited for.
@@ -50,7 +50,7 @@ pub(crate) struct TriggerArgs {
 
 pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
     let client = args.client.server()?;
-    let mut body = whom(&client, &args.what).await?;
+    let (mut body, may_wait) = whom(&client, &args.what).await?;
     body["prompt"] = json!(args.prompt);
     body["inputs"] = json!(args.inputs);
     body["projectId"] = json!(args.project);
@@ -60,19 +60,17 @@ pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
         if args.client.json {
             print_json(&answer)?;
         } else {
-            print(&format!(
-                "Run {} of {} is due now; `punctual logs {} -f` follows it.\n",
-                run.execution_id,
-                clean(&args.what),
-                run.execution_id
-            ))?;
+            let (id, what) = (run.execution_id, clean(&args.what));
+            let asks = format!(" It may wait for an approval: `punctual approve {id}`.");
+            let asks = if may_wait { asks } else { String::new() };
+            print(&format!("Run {id} of {what} is due now; `punctual logs {id} -f` follows it.{asks}\n"))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     if !args.client.json {
         eprintln!("run {} is due now, waiting for its end", run.execution_id);
     }
-    let (body, past) = end(&client, &run).await?;
+    let (body, past) = end(&client, &run, args.client.json).await?;
     if args.client.json {
         print_json(&body)?;
     } else {
@@ -84,15 +82,18 @@ pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
     Ok(if past.result_status == "SUCCESS" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A schedule if there is one of that name, else an agent.
-async fn whom(client: &Client, text: &str) -> Result<Value, Failure> {
+/// A schedule if there is one of that name, else an agent; and whether somebody may have to approve its runs.
+async fn whom(client: &Client, text: &str) -> Result<(Value, bool), Failure> {
     match client::schedule(client, text).await {
-        Ok(found) => Ok(json!({ "scheduleId": read::<Schedule>(&found)?.schedule_id })),
+        Ok(found) => {
+            let may_wait = found["executorPolicy"]["riskGate"] == true;
+            Ok((json!({ "scheduleId": read::<Schedule>(&found)?.schedule_id }), may_wait))
+        }
         Err(failure) if failure.kind == Kind::NotFound => {
             let agents = client.get("/api/agents", &Query::default()).await?;
             let agents: Vec<Agent> = read(&agents)?;
             if agents.iter().any(|agent| agent.agent_id == text) {
-                return Ok(json!({ "agentId": text }));
+                return Ok((json!({ "agentId": text }), false));
             }
             let text = format!(
                 "there is no schedule and no agent {text:?}; `punctual schedule list` and `punctual agents` show them"
@@ -103,8 +104,9 @@ async fn whom(client: &Client, text: &str) -> Result<Value, Failure> {
     }
 }
 
-/// The end of a run: the last line of its history, once nothing more becomes of it.
-async fn end(client: &Client, run: &Execution) -> Result<(Value, Past), Failure> {
+/// The end of a run: the last line of its history, once nothing more becomes of it. Meanwhile it is told what it waits for.
+async fn end(client: &Client, run: &Execution, is_silent: bool) -> Result<(Value, Past), Failure> {
+    let mut told = (String::new(), 0);
     let of_run = Query::default().with("executionId", Some(run.execution_id));
     let path = format!("/api/executions/{}", run.execution_id);
     loop {
@@ -116,6 +118,23 @@ async fn end(client: &Client, run: &Execution) -> Result<(Value, Past), Failure>
             let past = read(&last)?;
             return Ok((last, past));
         }
+        let state = (found.exec_status.clone(), found.attempt);
+        if state != told && !is_silent {
+            waits(&found).iter().for_each(|news| eprintln!("{}", clean(news)));
+        }
+        told = state;
         SystemClock.sleep_until(SystemClock.now() + REST).await;
     }
+}
+
+/// What a run that is not over waits for, if that may take a while.
+fn waits(run: &Execution) -> Option<String> {
+    if let Some(what) = &run.waiting_for {
+        return Some(format!("it waits for {what}; `punctual approve {}` lets it begin", run.execution_id));
+    }
+    if run.exec_status == "FAILED_RETRYABLE" {
+        let again = run.next_attempt_at.map(|at| format!(", again in {}", span(at.duration_since(now()))));
+        return Some(format!("try {} of {} has failed{}", run.attempt, run.max_attempts, again.unwrap_or_default()));
+    }
+    None
 }

@@ -69,12 +69,14 @@ pub(crate) struct Execution {
     pub(crate) max_attempts: u32,
     pub(crate) schedule_id: Option<Uuid>,
     pub(crate) schedule_name: Option<String>,
+    #[serde(default)]
+    pub(crate) schedule_deleted: bool,
 }
 
 impl Execution {
     /// The name of its schedule.
     pub(crate) fn shown_name(&self) -> String {
-        shown_name(self.schedule_id, &self.schedule_name, &self.agent_id)
+        shown_name(self.schedule_id, &self.schedule_name, &self.agent_id, self.schedule_deleted)
     }
 
     pub(crate) fn is_at_work(&self) -> bool {
@@ -87,10 +89,12 @@ impl Execution {
     }
 }
 
-/// What the schedule of a run is called: by its agent if it has no name; a dash stands for none.
-fn shown_name(schedule: Option<Uuid>, name: &Option<String>, agent: &str) -> String {
+/// What the schedule of a run is called: by its agent if it has no name; a dash stands for none. One that is gone is not called
+/// by what another may be called by now.
+fn shown_name(schedule: Option<Uuid>, name: &Option<String>, agent: &str, is_deleted: bool) -> String {
     match (schedule, name) {
         (_, Some(name)) => name.clone(),
+        (Some(_), None) if is_deleted => "(deleted)".to_owned(),
         (Some(_), None) => format!("@{agent}"),
         (None, None) => "-".to_owned(),
     }
@@ -103,6 +107,8 @@ pub(crate) struct Past {
     pub(crate) execution_id: Option<Uuid>,
     pub(crate) schedule_id: Option<Uuid>,
     pub(crate) schedule_name: Option<String>,
+    #[serde(default)]
+    pub(crate) schedule_deleted: bool,
     pub(crate) agent_id: String,
     pub(crate) scheduled_at: Timestamp,
     pub(crate) started_at: Option<Timestamp>,
@@ -120,7 +126,12 @@ pub(crate) struct Past {
 impl Past {
     /// The name of its schedule.
     pub(crate) fn shown_name(&self) -> String {
-        shown_name(self.schedule_id, &self.schedule_name, &self.agent_id)
+        shown_name(self.schedule_id, &self.schedule_name, &self.agent_id, self.schedule_deleted)
+    }
+
+    /// What it is sorted by: when it began, or was to begin.
+    pub(crate) fn at(&self) -> Timestamp {
+        self.started_at.unwrap_or(self.scheduled_at)
     }
 
     /// What it has cost, in US dollars.
@@ -162,6 +173,8 @@ pub(crate) struct Why {
     pub(crate) execution_id: Option<Uuid>,
     pub(crate) scheduled_at: Option<Timestamp>,
     pub(crate) causes: Vec<Cause>,
+    #[serde(default)]
+    pub(crate) schedule_causes: Vec<Cause>,
 }
 
 /// One reason.
@@ -190,6 +203,7 @@ pub(crate) struct Preview {
 /// What a change would change in the runs of the next seven days.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Difference {
+    pub(crate) timezone: String,
     pub(crate) added: Vec<Fire>,
     pub(crate) removed: Vec<Fire>,
     pub(crate) kept: u64,
@@ -219,6 +233,7 @@ pub(crate) struct Node {
     pub(crate) lease_until: Timestamp,
     pub(crate) running: u64,
     pub(crate) places: u64,
+    pub(crate) paused: Option<bool>,
     pub(crate) skew_ms: i64,
     pub(crate) zone_data: String,
     pub(crate) agents: Vec<String>,

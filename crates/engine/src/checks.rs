@@ -117,6 +117,12 @@ pub fn check_change(
     }
 }
 
+/// Whether a schedule has a time to come at all.
+pub fn will_fire(schedule: &Schedule, settings: &Settings, now: Timestamp) -> Result<bool, CompileError> {
+    let timetable = schedule.timetable(&settings.zones, &settings.calendars)?;
+    Ok(fires(&timetable, Schedule::cursor_from(&schedule.trigger, now).at))
+}
+
 /// How far a change is looked ahead.
 const DIFFERENCE_OF: SignedDuration = SignedDuration::from_hours(7 * 24);
 
@@ -176,14 +182,25 @@ fn week(
     Ok((found, slots.next().is_some()))
 }
 
-/// When a schedule runs next behind an instant.
-pub fn next_run_at(schedule: &Schedule, settings: &Settings, now: Timestamp) -> Option<Timestamp> {
+/// When a schedule runs next behind an instant. `planned` is the time of its first run behind that instant which is planned.
+///
+/// A slot up to the cursor has its answer: a planned run, or one that was called off and does not run. Only behind the cursor
+/// the timetable says what is next.
+pub fn next_run_at(
+    schedule: &Schedule,
+    planned: Option<Timestamp>,
+    settings: &Settings,
+    now: Timestamp,
+) -> Option<Timestamp> {
     if !schedule.is_active() {
         return None;
     }
-    let timetable = schedule.timetable(&settings.zones, &settings.calendars).ok()?;
-    let mut slots = timetable.slots(now).take(LOOKED_AT_MAX);
-    slots.find(|slot| slot.skipped.is_none()).map(|slot| slot.scheduled_at)
+    let timetable = schedule.timetable(&settings.zones, &settings.calendars).ok();
+    let open = timetable.and_then(|timetable| {
+        let mut slots = timetable.slots(now.max(schedule.cursor.at)).take(LOOKED_AT_MAX);
+        slots.find(|slot| slot.skipped.is_none() && schedule.cursor.is_new(slot)).map(|slot| slot.scheduled_at)
+    });
+    [planned, open].into_iter().flatten().min()
 }
 
 fn fires(timetable: &Timetable, from: Timestamp) -> bool {

@@ -276,7 +276,7 @@ fn approval(run: &Run, resumes: bool, agents: &Agents) -> Approval {
 }
 
 /// The key that a target may know a run by: the same for every attempt.
-pub(crate) fn idempotency_key(run: &Run) -> String {
+pub fn idempotency_key(run: &Run) -> String {
     let key: &SlotKey = &run.key;
     match run.schedule {
         Some(schedule) => format!("{schedule}/{key}"),

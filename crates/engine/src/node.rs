@@ -103,6 +103,11 @@ impl Nudges {
         self.is_paused.store(true, Ordering::Release);
     }
 
+    /// Whether the node claims nothing until it is resumed.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused.load(Ordering::Acquire)
+    }
+
     /// The node claims again.
     pub fn resume(&self) {
         self.is_paused.store(false, Ordering::Release);
@@ -278,7 +283,7 @@ impl Incarnation {
         }
         self.stepped_from = None;
         let held = self.holdings.held();
-        let is_paused = self.parts.nudges.is_paused.load(Ordering::Acquire);
+        let is_paused = self.parts.nudges.is_paused();
         let free = if is_paused { Free::each(0) } else { self.free(&held) };
         let round = self.claimer.tick(now, free, &held).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));

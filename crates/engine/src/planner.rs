@@ -22,6 +22,9 @@ use crate::settings::Settings;
 /// The most schedules that one tick plans.
 pub const PAGE_MAX: usize = 200;
 
+/// A restart takes this long at most; more is worth a warning.
+const SHORT_OUTAGE: SignedDuration = SignedDuration::from_secs(60);
+
 /// How often the plans are compared with what they should be.
 const RECONCILE_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
@@ -104,7 +107,12 @@ impl Planner {
             return Ok(Planned { is_planner: false, wrote: false, has_begun, wake_at });
         }
         if let Some(outage) = lease.outage {
-            warn!(from = %outage.from, until = %outage.until, "nobody planned for a while: catching up");
+            let length = outage.until.duration_since(outage.from);
+            if length < SHORT_OUTAGE {
+                info!(from = %outage.from, until = %outage.until, "nobody planned for {length:#}: catching up");
+            } else {
+                warn!(from = %outage.from, until = %outage.until, "nobody planned for {length:#}: catching up");
+            }
         }
         self.begin_days(now).await?;
         let tasks = self.store.to_plan(now, self.settings.zones.version(), PAGE_MAX).await?;
@@ -180,7 +188,8 @@ impl Planner {
         let base = PlanBase::new(&task.record, &self.settings);
         let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
         if let Some(reason) = ended {
-            info!(schedule.id = %schedule.id, ?reason, "schedule {} is over", schedule.id);
+            let name = schedule.name.clone().unwrap_or_else(|| schedule.id.to_string());
+            info!(schedule.id = %schedule.id, ?reason, "schedule {name} is over");
             let ended = Schedule { state: ScheduleState::Ended(reason), ..(*schedule).clone() };
             write.change = ScheduleChange::Put(Box::new(ended));
         }

@@ -3,10 +3,13 @@
 //! In: a run, or a time of a schedule, with what is stored about it. Out: causes, each a code for programs and a sentence for
 //! people, the most telling first.
 
+use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
+use punctual_core::By;
 use punctual_core::journal::{Attempt, RunChange, SkipEntry};
 use punctual_core::run::{FailureCode, Outcome, Run, RunEvent, RunState, SkipReason, WaitFor};
-use punctual_core::schedule::{EndReason, MaxDelay, Overlap, PauseKind, Schedule, ScheduleState};
+use punctual_core::schedule::{EndReason, MaxDelay, Overlap, Pause, PauseKind, Schedule, ScheduleState, Trigger};
+use punctual_core::time::Zone;
 use punctual_store::{HistoryItem, HistoryWhat};
 
 /// A start that is later than this is late.
@@ -34,10 +37,38 @@ pub struct RunFacts<'a> {
     pub history: &'a [HistoryItem],
     /// Other runs of its schedule that are at work or waiting.
     pub siblings: &'a [Run],
-    /// Whether a live node has its agent.
-    pub has_agent: bool,
+    /// Who could take it.
+    pub takers: Takers,
     /// How many runs of its agent are at work.
     pub agent_running: usize,
+    /// Who had a hand in it, as far as the journal was looked through.
+    pub touched: &'a Touched,
+    /// The clock that times are told by.
+    pub zone: &'a Zone,
+}
+
+/// Who could take a run that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takers {
+    /// A node that lives has its agent.
+    Some,
+    /// The only node was told to claim nothing.
+    Paused,
+    /// Nodes live, and none has its agent.
+    NoAgent,
+    /// No node lives.
+    NoServer,
+}
+
+/// Who had a hand in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Whoever asked for it.
+    pub asked: Option<By>,
+    /// Whoever approved it.
+    pub approved: Option<By>,
+    /// Whoever had it stopped while it was at work.
+    pub stopped: Option<By>,
 }
 
 /// What is known about a time of a schedule that has no run.
@@ -53,10 +84,43 @@ pub struct SlotFacts<'a> {
     pub slot: Option<Option<SkipReason>>,
     /// A range of skipped slots that it lies in.
     pub skip: Option<&'a SkipEntry>,
+    /// Whether a node lives.
+    pub has_server: bool,
+    /// The clock that times are told by.
+    pub zone: &'a Zone,
+}
+
+/// What is known about a schedule, whatever its runs are.
+#[derive(Debug)]
+pub struct ScheduleFacts<'a> {
+    /// The schedule.
+    pub schedule: &'a Schedule,
+    /// When it runs next.
+    pub next_at: Option<Timestamp>,
+    /// The first of its slots that has come and that nobody has planned.
+    pub missed_at: Option<Timestamp>,
+    /// Whether anything has become of it so far.
+    pub has_past: bool,
+    /// Whether a node lives.
+    pub has_server: bool,
+    /// The clock that times are told by.
+    pub zone: &'a Zone,
 }
 
 fn cause(code: &'static str, sentence: impl Into<String>) -> Cause {
     Cause { code, sentence: sentence.into() }
+}
+
+/// What a clock shows, and whose it is.
+fn shown(zone: &Zone, at: Timestamp) -> String {
+    let offset = Offset::from_seconds(zone.offset_at(at)).unwrap_or(Offset::UTC);
+    format!("{} {}", offset.to_datetime(at).strftime("%Y-%m-%d %H:%M:%S"), zone.name())
+}
+
+/// Who did something, and what they said about it.
+fn said_by(by: &By, did: &str) -> String {
+    let reason = by.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{} {did}{reason}", by.actor)
 }
 
 /// Why a run is as it is.
@@ -65,33 +129,87 @@ pub fn why_run(facts: &RunFacts<'_>) -> Vec<Cause> {
         RunState::Planned { .. } => planned(facts),
         RunState::Claimed { .. } => vec![cause("claimed", "a node has just taken it and is about to start it")],
         RunState::Running { .. } => running(facts),
-        RunState::Waiting { on, wait_until, .. } => vec![waiting(on, wait_until)],
+        RunState::Waiting { on, wait_until, .. } => vec![waiting(on, &shown(facts.zone, wait_until))],
         RunState::Finished { outcome, .. } => finished(facts, outcome),
     };
     if facts.run.is_cancelling && !facts.run.state.is_final() {
-        causes.insert(0, cause("cancelling", "it was called off, and its node is stopping it"));
+        let sentence = match &facts.touched.stopped {
+            Some(by) => format!("{}; its node is stopping it", said_by(by, "called it off")),
+            None => "it was called off, and its node is stopping it".to_owned(),
+        };
+        causes.insert(0, cause("cancelling", sentence));
     }
-    causes.extend(asked(facts.run));
+    causes.extend(tried_before(facts));
+    causes.extend(facts.touched.approved.as_ref().map(|by| cause("approved", said_by(by, "approved it"))));
+    causes.push(asked(facts));
     causes
 }
 
+/// The most tries that are told one by one.
+const TRIES_TOLD: usize = 5;
+
+/// What became of the tries before the one that is told already.
+fn tried_before(facts: &RunFacts<'_>) -> Vec<Cause> {
+    let last = facts.history.iter().max_by_key(|item| item.seq);
+    let is_told = match facts.run.state {
+        RunState::Finished { .. } => last.is_some_and(|last| matches!(last.what, HistoryWhat::Attempt(_))),
+        RunState::Planned { due_at, .. } => facts.now < due_at,
+        _ => false,
+    };
+    let before: Vec<&Attempt> = attempts(facts.history).skip(usize::from(is_told)).collect();
+    let told = before.iter().take(TRIES_TOLD).rev().map(|attempt| cause("tried_before", ended_so(attempt)));
+    told.collect()
+}
+
+/// How a try ended that was not the last.
+fn ended_so(attempt: &Attempt) -> String {
+    let said = attempt.report.error.as_ref().map(|error| format!(": {}: {}", error.code, error.message));
+    let (number, said) = (attempt.attempt, said.unwrap_or_default());
+    match &attempt.event {
+        RunEvent::OwnerLost { .. } => {
+            format!("try {number} was lost: its node died or was cut off while it was at work")
+        }
+        RunEvent::Failed { code: FailureCode::TimedOut, .. } => {
+            format!("try {number} ran longer than it may{said}")
+        }
+        _ => format!("try {number} failed{said}"),
+    }
+}
+
+/// The attempts of a history, latest first.
+fn attempts(history: &[HistoryItem]) -> impl Iterator<Item = &Attempt> {
+    history.iter().filter_map(|item| match &item.what {
+        HistoryWhat::Attempt(attempt) => Some(&**attempt),
+        _ => None,
+    })
+}
+
 /// Where the run comes from.
-fn asked(run: &Run) -> Option<Cause> {
+fn asked(facts: &RunFacts<'_>) -> Cause {
+    let (run, at) = (facts.run, shown(facts.zone, facts.run.scheduled_at));
     if run.key.is_manual() {
-        return Some(cause("manual", format!("somebody asked for it at {}", run.scheduled_at)));
+        let sentence = match &facts.touched.asked {
+            Some(by) => said_by(by, &format!("asked for it at {at}")),
+            None => format!("somebody asked for it at {at}"),
+        };
+        return cause("manual", sentence);
     }
     if let Some(before) = run.key.asked_by() {
-        return Some(cause("asked_by_run", format!("run {before} asked for it, for {}", run.scheduled_at)));
+        return cause("asked_by_run", format!("run {before} asked for it, for {at}"));
     }
     if run.key.is_event() {
-        return Some(cause("event", format!("an event asked for it at {}", run.scheduled_at)));
+        return cause("event", format!("an event asked for it at {at}"));
     }
-    Some(cause("scheduled", format!("it answers the slot of {}", run.scheduled_at)))
+    if facts.schedule.is_some_and(|schedule| matches!(schedule.trigger, Trigger::Immediate(_))) {
+        return cause("scheduled", format!("it was due as soon as its schedule was there or enabled again, at {at}"));
+    }
+    cause("scheduled", format!("it answers the slot of {at}"))
 }
 
 fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
     let (run, now) = (facts.run, facts.now);
     let due_at = run.planned_for().unwrap_or(run.due_at);
+    let due = shown(facts.zone, due_at);
     let tally = run.state.tally();
     let mut causes = vec![];
     if now < due_at {
@@ -100,21 +218,35 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
             let said = last_failure(facts.history).map(|said| format!(": {said}")).unwrap_or_default();
             causes.push(cause(
                 "backing_off",
-                format!("try {} of {tries} has failed{said}; the next is at {due_at}", tally.attempt),
+                format!("try {} of {tries} has failed{said}; the next is at {due}", tally.attempt),
             ));
         } else if due_at != run.scheduled_at {
-            causes.push(cause("jittered", format!("its time comes at {due_at}, up to its jitter behind its slot")));
+            causes.push(cause("jittered", format!("its time comes at {due}, up to its jitter behind its slot")));
         } else {
-            causes.push(cause("not_due", format!("its time comes at {due_at}")));
+            causes.push(cause("not_due", format!("its time comes at {due}")));
+        }
+        if facts.takers == Takers::NoServer {
+            causes.push(cause("no_server", "no server is running now; unless one is by then, it waits for one"));
         }
         return causes;
     }
-    if !facts.has_agent {
-        let agent = run.terms.work.agent();
-        causes.push(cause(
-            "no_agent",
-            format!("no node that lives has the agent {agent}; after ten minutes it is skipped"),
-        ));
+    match facts.takers {
+        Takers::Some => {}
+        Takers::NoServer => {
+            let sentence = format!("no server is running; it has been due since {due}, and `punctual up` starts one");
+            return vec![cause("no_server", sentence)];
+        }
+        Takers::Paused => causes.push(cause(
+            "node_paused",
+            format!("it has been due since {due}, and the server was told to claim nothing (SIGUSR1) until SIGUSR2"),
+        )),
+        Takers::NoAgent => {
+            let agent = run.terms.work.agent();
+            causes.push(cause(
+                "no_agent",
+                format!("no node that lives has the agent {agent}; after ten minutes it is skipped"),
+            ));
+        }
     }
     if let Some(other) = facts.siblings.iter().find(|other| other.is_active() && other.id != run.id)
         && (run.terms.overlap == Overlap::Queue || run.is_parked)
@@ -129,7 +261,7 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
         causes.push(cause("agent_cap", sentence));
     }
     if causes.is_empty() {
-        causes.push(cause("ready", format!("it has been due since {due_at} and waits for a free place")));
+        causes.push(cause("ready", format!("it has been due since {due} and waits for a free place")));
     }
     causes
 }
@@ -137,23 +269,44 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
 fn running(facts: &RunFacts<'_>) -> Vec<Cause> {
     let run = facts.run;
     let started_at = run.started_at.unwrap_or(facts.now);
-    let mut causes = vec![cause("running", format!("it has been at work since {started_at}"))];
-    causes.extend(late(run, started_at));
+    let (tries, since) = (run.state.tally().attempt, shown(facts.zone, started_at));
+    let which = if 1 < tries { format!(", at try {tries}") } else { String::new() };
+    let mut causes = vec![cause("running", format!("it has been at work since {since}{which}"))];
+    causes.extend(late(facts, Some(started_at)));
     causes
 }
 
 /// Whether it began later than it was due.
-fn late(run: &Run, started_at: Timestamp) -> Option<Cause> {
+fn late(facts: &RunFacts<'_>, started_at: Option<Timestamp>) -> Option<Cause> {
+    let run = facts.run;
+    // What counts is its first try, which is the last one here.
+    let first = attempts(facts.history).last().filter(|attempt| attempt.attempt == 1);
+    let started_at = match first {
+        Some(first) => first.started_at?,
+        None if 1 < run.state.tally().attempt => return None,
+        None => started_at?,
+    };
     let delay = started_at.duration_since(run.due_at);
-    if delay <= LATE_AFTER || 1 < run.state.tally().attempt {
+    if delay <= LATE_AFTER {
         return None;
     }
-    let sentence =
-        format!("it began {delay:#} after it was due: it waited for a place, for another run, or for a node");
-    Some(cause("late_start", sentence))
+    let late = format!("it began {:#} after it was due", SignedDuration::from_secs(delay.as_secs()));
+    if facts.touched.approved.is_some() {
+        return Some(cause("late_start", format!("{late}: it waited for its approval")));
+    }
+    if run.due_at + LATE_AFTER < made_at(run)? && run.key.is_slot() {
+        return Some(cause("caught_up", format!("{late}: nobody planned at its time, and it was made up for")));
+    }
+    Some(cause("late_start", format!("{late}: it waited for a place, for another run, or for a server")))
 }
 
-fn waiting(on: WaitFor, wait_until: Timestamp) -> Cause {
+/// When a run was written down: its id says so.
+fn made_at(run: &Run) -> Option<Timestamp> {
+    let (seconds, nanoseconds) = run.id.0.get_timestamp().map(|at| at.to_unix()).unwrap_or_default();
+    Timestamp::new(i64::try_from(seconds).ok()?, i32::try_from(nanoseconds).ok()?).ok()
+}
+
+fn waiting(on: WaitFor, wait_until: &str) -> Cause {
     match on {
         WaitFor::Approval => cause(
             "waiting_approval",
@@ -166,15 +319,14 @@ fn waiting(on: WaitFor, wait_until: Timestamp) -> Cause {
 
 fn finished(facts: &RunFacts<'_>, outcome: Outcome) -> Vec<Cause> {
     let run = facts.run;
-    let attempt = facts.history.iter().find_map(|item| match &item.what {
-        HistoryWhat::Attempt(attempt) => Some(&**attempt),
-        _ => None,
-    });
+    let attempt = attempts(facts.history).next();
     match outcome {
         Outcome::Succeeded => {
             let started_at = attempt.and_then(|attempt| attempt.started_at);
-            let mut causes = vec![cause("succeeded", "it ran, and its work was done")];
-            causes.extend(started_at.and_then(|started_at| late(run, started_at)));
+            let tries = run.state.tally().attempt;
+            let which = if 1 < tries { format!(" at try {tries}") } else { String::new() };
+            let mut causes = vec![cause("succeeded", format!("it ran, and its work was done{which}"))];
+            causes.extend(late(facts, started_at));
             causes
         }
         Outcome::Failed(code) => vec![failed(run, code, attempt)],
@@ -182,7 +334,7 @@ fn finished(facts: &RunFacts<'_>, outcome: Outcome) -> Vec<Cause> {
             "unknown",
             "its node was lost while it was at work; whether the work was done is not known, and it is not risked twice",
         )],
-        Outcome::Cancelled => vec![cancelled(facts.history)],
+        Outcome::Cancelled => vec![cancelled(facts.history, &facts.touched.stopped, run.terms.overlap)],
         Outcome::Skipped(reason) => vec![skipped(reason, facts)],
     }
 }
@@ -217,7 +369,7 @@ fn last_failure(history: &[HistoryItem]) -> Option<&str> {
     })
 }
 
-fn cancelled(history: &[HistoryItem]) -> Cause {
+fn cancelled(history: &[HistoryItem], stopped: &Option<By>, overlap: Overlap) -> Cause {
     let change = history.iter().find_map(|item| match &item.what {
         HistoryWhat::RunEnded(change) => Some(change),
         _ => None,
@@ -226,20 +378,24 @@ fn cancelled(history: &[HistoryItem]) -> Cause {
         Some(RunChange { event: RunEvent::WaitExpired { .. }, .. }) => {
             cause("not_approved", "nobody approved it in time, and silence is a no")
         }
-        Some(RunChange { by: Some(by), .. }) => {
-            let reason = by.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            cause("cancelled", format!("{} called it off{reason}", by.actor))
+        Some(RunChange { by: Some(by), .. }) => cause("cancelled", said_by(by, "called it off")),
+        _ => {
+            let sentence = match (stopped, attempts(history).next()) {
+                (Some(by), Some(_)) => said_by(by, "called it off while it was at work"),
+                (Some(by), None) => said_by(by, "called it off"),
+                (None, _) if overlap == Overlap::Replace => "a later run of its schedule took its place".to_owned(),
+                (None, Some(_)) => "it was called off while it was at work".to_owned(),
+                (None, None) => "it was called off before it began".to_owned(),
+            };
+            cause("cancelled", sentence)
         }
-        _ => cause("cancelled", "it was called off: by a person, for a later run, or with its schedule"),
     }
 }
 
 fn skipped(reason: SkipReason, facts: &RunFacts<'_>) -> Cause {
     let run = facts.run;
     let sentence = match (reason, facts.schedule.map(|schedule| &schedule.state)) {
-        (SkipReason::Paused | SkipReason::Disabled, Some(ScheduleState::Paused(pause))) => {
-            paused_by(pause.kind, &pause.source)
-        }
+        (SkipReason::Paused | SkipReason::Disabled, Some(ScheduleState::Paused(pause))) => paused_by(pause, facts.zone),
         (SkipReason::DayEnded, _) if run.terms.max_delay == MaxDelay::Day => {
             "its local day was over before a node could take it".to_owned()
         }
@@ -252,11 +408,13 @@ fn skipped(reason: SkipReason, facts: &RunFacts<'_>) -> Cause {
     cause(reason.as_str(), sentence)
 }
 
-fn paused_by(kind: PauseKind, source: &str) -> String {
-    match kind {
-        PauseKind::Paused => format!("its schedule was paused by {source}"),
-        PauseKind::Disabled => format!("its schedule was disabled by {source}"),
-    }
+fn paused_by(pause: &Pause, zone: &Zone) -> String {
+    let word = match pause.kind {
+        PauseKind::Paused => "paused",
+        PauseKind::Disabled => "disabled",
+    };
+    let reason = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("its schedule was {word} by {} at {}{reason}", pause.source, shown(zone, pause.at))
 }
 
 /// Why a slot or a run is answered without a try, in a sentence.
@@ -281,20 +439,20 @@ pub fn skip_sentence(reason: SkipReason) -> &'static str {
 
 /// Why a time of a schedule has no run.
 pub fn why_not(facts: &SlotFacts<'_>) -> Vec<Cause> {
-    let SlotFacts { now, at, schedule, slot, skip } = facts;
+    let SlotFacts { now, at, schedule, slot, skip, has_server, zone } = facts;
     if let Some(skip) = skip {
         let sentence = skip_sentence(skip.reason);
         let range = if skip.count == 1 {
             String::new()
         } else {
-            format!(" ({} slots from {} to {})", skip.count, skip.first_at, skip.last_at)
+            format!(" ({} slots from {} to {})", skip.count, shown(zone, skip.first_at), shown(zone, skip.last_at))
         };
         return vec![cause(skip.reason.as_str(), format!("{sentence}{range}"))];
     }
     let Some(skipped) = slot else {
         return vec![cause(
             "no_slot",
-            format!("{at} is none of its times: {}", schedule.trigger.describe(&schedule.zone)),
+            format!("{} is none of its times: {}", shown(zone, *at), schedule.trigger.describe(&schedule.zone)),
         )];
     };
     if let Some(reason) = skipped {
@@ -303,23 +461,63 @@ pub fn why_not(facts: &SlotFacts<'_>) -> Vec<Cause> {
     match &schedule.state {
         ScheduleState::Paused(pause) => {
             let code = pause.kind.skip_reason().as_str();
-            return vec![cause(code, paused_by(pause.kind, &pause.source))];
+            return vec![cause(code, paused_by(pause, zone))];
         }
         ScheduleState::Ended(reason) => return vec![cause("ended", ended(*reason))],
         ScheduleState::Active => {}
     }
     if *at < schedule.created_at {
-        return vec![cause("before_creation", format!("the schedule was created at {}", schedule.created_at))];
+        return vec![cause(
+            "before_creation",
+            format!("the schedule was created at {}", shown(zone, schedule.created_at)),
+        )];
     }
     if schedule.cursor.at < *at {
-        let when = if *now < *at { "its day has not been planned yet" } else { "planning has not come to it yet" };
-        return vec![cause("not_planned_yet", when)];
+        return vec![match (now < at, has_server) {
+            (true, _) => cause("not_planned_yet", "its day has not been planned yet: a day is planned when it begins"),
+            (false, true) => cause("not_planned_yet", "planning has not come to it yet"),
+            (false, false) => cause("no_server", missed(schedule)),
+        }];
     }
     if *at < schedule.updated_at {
-        let sentence = format!("the schedule was changed at {}, and had other times before", schedule.updated_at);
+        let sentence =
+            format!("the schedule was changed at {}, and had other times before", shown(zone, schedule.updated_at));
         return vec![cause("superseded", sentence)];
     }
     vec![cause("forgotten", "its run ended long ago and was let go; the history has it as long as the journal is kept")]
+}
+
+/// What is to be said of a schedule besides its runs: that it is paused or over, that nobody serves it, that it has not run yet.
+pub fn why_schedule(facts: &ScheduleFacts<'_>) -> Vec<Cause> {
+    let ScheduleFacts { schedule, next_at, missed_at, has_past, has_server, zone } = facts;
+    let mut causes = vec![];
+    match &schedule.state {
+        ScheduleState::Paused(pause) => {
+            causes.push(cause(pause.kind.skip_reason().as_str(), paused_by(pause, zone)));
+        }
+        ScheduleState::Ended(reason) => causes.push(cause("ended", ended(*reason))),
+        ScheduleState::Active => {
+            if let Some(missed_at) = missed_at.filter(|_| !has_server) {
+                let sentence = format!("its slot of {} has come: {}", shown(zone, missed_at), missed(schedule));
+                causes.push(cause("no_server", sentence));
+            }
+        }
+    }
+    if !has_past {
+        let sentence = match next_at {
+            Some(at) => format!("it has not run yet: its first run is at {}", shown(zone, *at)),
+            None => "it has not run yet".to_owned(),
+        };
+        causes.push(cause("not_run_yet", sentence));
+    }
+    causes
+}
+
+/// What becomes of slots that come while no server runs.
+fn missed(schedule: &Schedule) -> String {
+    let policy = serde_json::to_value(schedule.policy.catch_up.mode).unwrap_or_default();
+    let policy = policy.as_str().map(|policy| format!(" ({policy})")).unwrap_or_default();
+    format!("no server is running; when one starts, its catch_up{policy} decides what is made up for")
 }
 
 fn ended(reason: EndReason) -> &'static str {
@@ -350,7 +548,7 @@ pub fn why_gone(history: &[HistoryItem]) -> Vec<Cause> {
         HistoryWhat::RunEnded(RunChange { event: RunEvent::Skipped(reason), .. }) => {
             cause(reason.as_str(), skip_sentence(*reason))
         }
-        HistoryWhat::RunEnded(_) => cancelled(history),
+        HistoryWhat::RunEnded(_) => cancelled(history, &None, Overlap::Queue),
         HistoryWhat::Skipped(skip) => cause(skip.reason.as_str(), skip_sentence(skip.reason)),
     }]
 }

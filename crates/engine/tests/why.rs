@@ -1,6 +1,7 @@
 //! Why: every state and every reason has an answer of its own, from stored facts.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use punctual_core::journal::{Attempt, RunChange, SkipEntry};
@@ -8,12 +9,21 @@ use punctual_core::run::{
     FailureCode, Outcome, Report, ReportedError, Run, RunEvent, RunState, SkipReason, Tally, WaitFor,
 };
 use punctual_core::schedule::{EndReason, Schedule, ScheduleState};
-use punctual_core::time::SlotKey;
+use punctual_core::time::{SlotKey, Zone, Zones};
 use punctual_core::{Actor, By, NodeId};
-use punctual_engine::why::{Cause, RunFacts, SlotFacts, why_gone, why_not, why_run};
+use punctual_engine::why::{
+    Cause, RunFacts, ScheduleFacts, SlotFacts, Takers, Touched, why_gone, why_not, why_run, why_schedule,
+};
 use punctual_store::{HistoryItem, HistoryWhat};
 use serde_json::{Value, json};
 use uuid::Uuid;
+
+const NOBODY: Touched = Touched { asked: None, approved: None, stopped: None };
+
+fn utc() -> &'static Zone {
+    static UTC: LazyLock<Zone> = LazyLock::new(|| Zones::bundled().get("UTC").unwrap());
+    &UTC
+}
 
 fn at(time: &str) -> Timestamp {
     format!("2026-03-09T{time}:00Z").parse().unwrap()
@@ -55,7 +65,17 @@ fn over(outcome: Outcome) -> RunState {
 
 /// A world in which nothing stands in the way.
 fn facts(run: &Run) -> RunFacts<'_> {
-    RunFacts { now: at("09:10"), run, schedule: None, history: &[], siblings: &[], has_agent: true, agent_running: 0 }
+    RunFacts {
+        now: at("09:10"),
+        run,
+        schedule: None,
+        history: &[],
+        siblings: &[],
+        takers: Takers::Some,
+        agent_running: 0,
+        touched: &NOBODY,
+        zone: utc(),
+    }
 }
 
 fn codes(causes: &[Cause]) -> Vec<&'static str> {
@@ -104,7 +124,7 @@ fn a_planned_run_says_what_it_waits_for() {
     assert_eq!(codes(&waits(planned("09:20", 0), &|_| {})), ["jittered", "scheduled"]);
     assert_eq!(codes(&waits(planned("09:00", 0), &|facts| facts.now = at("08:00"))), ["not_due", "scheduled"]);
     assert_eq!(codes(&waits(planned("09:00", 0), &|_| {})), ["ready", "scheduled"]);
-    assert_eq!(codes(&waits(planned("09:00", 0), &|facts| facts.has_agent = false)), ["no_agent", "scheduled"]);
+    assert_eq!(codes(&waits(planned("09:00", 0), &|facts| facts.takers = Takers::NoAgent)), ["no_agent", "scheduled"]);
     assert_eq!(codes(&waits(planned("09:00", 0), &|facts| facts.agent_running = 1)), ["agent_cap", "scheduled"]);
     let run_of_now = run(planned("09:00", 0));
     let siblings = [other];
@@ -165,6 +185,107 @@ fn a_late_start_a_stop_and_whoever_asked_are_told() {
 }
 
 #[test]
+fn tries_before_the_last_and_whoever_had_a_hand_in_it_are_told() {
+    let failed = RunEvent::Failed { at: at("09:01"), code: FailureCode::Error, is_retryable: true, retry_after: None };
+    let tried = |number: u32, event: RunEvent, message: Option<&str>| {
+        let mut item = attempt(event, message);
+        let HistoryWhat::Attempt(attempt) = &mut item.what else { panic!("{item:?}") };
+        (attempt.attempt, item.seq) = (number, u64::from(number));
+        item
+    };
+    let lost = RunEvent::OwnerLost { at: at("09:02") };
+    let history = [tried(3, RunEvent::Succeeded, None), tried(2, lost, None), tried(1, failed, Some("no luck"))];
+    let mut done = run(over(Outcome::Succeeded));
+    done.state = RunState::Finished { outcome: Outcome::Succeeded, tally: Tally { attempt: 3, epoch: 3, losses: 1 } };
+    let causes = why_run(&RunFacts { history: &history, ..facts(&done) });
+    assert_eq!(codes(&causes), ["succeeded", "tried_before", "tried_before", "scheduled"]);
+    let sentences: Vec<&str> = causes.iter().map(|it| it.sentence.as_str()).collect();
+    assert_eq!(sentences[0], "it ran, and its work was done at try 3");
+    assert_eq!(sentences[1], "try 1 failed: x: no luck");
+    assert!(sentences[2].starts_with("try 2 was lost: its node died"), "{sentences:?}");
+    assert_eq!(sentences[3], "it answers the slot of 2026-03-09 09:00:00 UTC");
+    // What is told as the last failure is not told twice.
+    let rests = run(planned("09:20", 1));
+    let causes = why_run(&RunFacts { history: &[tried(1, failed, Some("no luck"))], ..facts(&rests) });
+    assert_eq!(codes(&causes), ["backing_off", "scheduled"]);
+
+    let by = |reason: &str| Some(By { reason: Some(reason.to_owned()), ..By::new(Actor::Operator) });
+    let touched = Touched { asked: by("now"), approved: by("fine"), stopped: by("enough") };
+    let mut manual = run(over(Outcome::Cancelled));
+    manual.key = SlotKey::manual(manual.id);
+    let history = [attempt(RunEvent::Cancelled, None)];
+    let causes = why_run(&RunFacts { touched: &touched, history: &history, ..facts(&manual) });
+    let sentences: Vec<&str> = causes.iter().map(|it| it.sentence.as_str()).collect();
+    assert_eq!(
+        sentences,
+        [
+            "the operator called it off while it was at work: enough",
+            "the operator approved it: fine",
+            "the operator asked for it at 2026-03-09 09:00:00 UTC: now"
+        ]
+    );
+}
+
+#[test]
+fn without_a_server_nobody_else_is_blamed() {
+    for (takers, due, code) in [
+        (Takers::NoServer, "09:00", "no_server"),
+        (Takers::Paused, "09:00", "node_paused"),
+        (Takers::Some, "09:00", "ready"),
+    ] {
+        let run = run(planned(due, 0));
+        assert_eq!(codes(&why_run(&RunFacts { takers, ..facts(&run) })), [code, "scheduled"]);
+    }
+    let behind = Schedule { cursor: punctual_core::schedule::Cursor::starting(at("08:00")), ..schedule() };
+    let facts = SlotFacts {
+        now: at("12:00"),
+        at: at("09:00"),
+        schedule: &behind,
+        slot: Some(None),
+        skip: None,
+        has_server: false,
+        zone: utc(),
+    };
+    assert_eq!(codes(&why_not(&facts)), ["no_server"]);
+}
+
+#[test]
+fn a_schedule_that_has_not_run_says_why() {
+    let paused = json!({"paused": {"kind": "paused", "at": at("08:00"), "source": "ada", "reason": "a rest"}});
+    let check = |state: ScheduleState, change: &dyn Fn(&mut ScheduleFacts<'_>), expected: &[&str]| {
+        let schedule = Schedule { state, ..schedule() };
+        let mut facts = ScheduleFacts {
+            schedule: &schedule,
+            next_at: Some(at("09:00")),
+            missed_at: None,
+            has_past: true,
+            has_server: true,
+            zone: utc(),
+        };
+        change(&mut facts);
+        let causes = why_schedule(&facts);
+        let sentences: Vec<&str> = causes.iter().map(|it| it.sentence.as_str()).collect();
+        assert_eq!(sentences, expected);
+    };
+    check(ScheduleState::Active, &|_| {}, &[]);
+    let first = "it has not run yet: its first run is at 2026-03-09 09:00:00 UTC";
+    check(ScheduleState::Active, &|it| it.has_past = false, &[first]);
+    check(
+        serde_json::from_value(paused).unwrap(),
+        &|_| {},
+        &["its schedule was paused by ada at 2026-03-09 08:00:00 UTC: a rest"],
+    );
+    check(
+        ScheduleState::Active,
+        &|it| (it.missed_at, it.has_server) = (Some(at("09:00")), false),
+        &[
+            "its slot of 2026-03-09 09:00:00 UTC has come: no server is running; when one starts, its catch_up (latest) \
+           decides what is made up for",
+        ],
+    );
+}
+
+#[test]
 fn a_time_without_a_run_is_explained() {
     let skip = |reason| SkipEntry {
         schedule: schedule().id,
@@ -181,7 +302,15 @@ fn a_time_without_a_run_is_explained() {
     };
     for reason in SkipReason::ALL {
         let (schedule, skip) = (schedule(), skip(reason));
-        let facts = SlotFacts { now: at("12:00"), at: at("09:00"), schedule: &schedule, slot: None, skip: Some(&skip) };
+        let facts = SlotFacts {
+            now: at("12:00"),
+            at: at("09:00"),
+            schedule: &schedule,
+            slot: None,
+            skip: Some(&skip),
+            has_server: true,
+            zone: utc(),
+        };
         assert_eq!(codes(&why_not(&facts)), [reason.as_str()]);
     }
     let state = |state: Value| serde_json::from_value::<ScheduleState>(state).unwrap();
@@ -189,7 +318,15 @@ fn a_time_without_a_run_is_explained() {
     let check = |change: &dyn Fn(&mut Schedule), time: &str, slot: Option<Option<SkipReason>>, code: &str| {
         let mut schedule = schedule();
         change(&mut schedule);
-        let facts = SlotFacts { now: at("12:00"), at: at(time), schedule: &schedule, slot, skip: None };
+        let facts = SlotFacts {
+            now: at("12:00"),
+            at: at(time),
+            schedule: &schedule,
+            slot,
+            skip: None,
+            has_server: true,
+            zone: utc(),
+        };
         assert_eq!(codes(&why_not(&facts)), [code]);
     };
     let a_slot = Some(None);

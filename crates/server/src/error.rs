@@ -5,6 +5,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use punctual_core::ParseError;
+use punctual_core::time::UnknownZone;
 use punctual_engine::edit::EditError;
 use punctual_store::StoreError;
 use serde::Serialize;
@@ -85,12 +86,21 @@ impl ApiError {
 
     /// The text of a field cannot be read.
     pub(crate) fn unreadable(field: &str, error: ParseError) -> ApiError {
-        let inner = if error.field == field { String::new() } else { format!("{}: ", error.field) };
+        // A field of ours that ends like the one at fault says it already: `timezone` for `zone`, `runAt` for `at`.
+        let is_said =
+            field.to_ascii_lowercase().ends_with(&error.field.to_ascii_lowercase()) || error.field == "duration";
+        let inner = if is_said { String::new() } else { format!("{}: ", error.field) };
         let problem = format!("{inner}{}", error.problem);
         let place = error.position.map(|position| format!(" at position {position}")).unwrap_or_default();
         let mut refused = ApiError::invalid(field, format!("{problem}{place}"), error.fix);
         refused.0.position = error.position;
         refused
+    }
+
+    /// A zone is none.
+    pub(crate) fn unknown_zone(field: &str, error: &UnknownZone) -> ApiError {
+        let problem = format!("{:?} is not an IANA time zone of tzdata {}", error.name, error.version);
+        ApiError::invalid(field, problem, "use a name like Europe/Paris or UTC")
     }
 
     /// It is not there, or not for whoever asks.

@@ -107,7 +107,7 @@ pub fn router(app: App) -> Router {
         .with(Right::View, routes!(output::list))
         .with(Right::View, routes!(output::follow))
         .with(Right::View, routes!(why::of_run))
-        .with(Right::View, routes!(why::of_slot))
+        .with(Right::View, routes!(why::of_schedule))
         .with(Right::View, routes!(past::list))
         .with(Right::View, routes!(past::show))
         .with(Right::View, routes!(past::metrics))

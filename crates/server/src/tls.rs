@@ -22,6 +22,9 @@ use tracing::{debug, error, info};
 /// How long a client has to agree on a key.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
+/// How often the files are looked at while nobody comes.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
 /// How many clients agree on keys at once; more wait.
 const HANDSHAKES_MAX: usize = 256;
 
@@ -114,6 +117,11 @@ impl TlsListener {
                 let (stream, from) = tokio::select! {
                     () = to.closed() => return,
                     taken = Listener::accept(&mut listener) => taken,
+                    // Files that are wrong are told when they are written, not when the next client comes.
+                    () = tokio::time::sleep(LOOK_EVERY) => {
+                        certificate.config();
+                        continue;
+                    }
                 };
                 let (to, acceptor) = (to.clone(), TlsAcceptor::from(certificate.config()));
                 tokio::spawn(async move {

@@ -36,11 +36,13 @@ pub(crate) enum Kind {
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
     text: String,
+    /// Whether nobody listens at all.
+    is_silence: bool,
 }
 
 impl Failure {
     pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Failure {
-        Failure { kind, text: text.into() }
+        Failure { kind, text: text.into(), is_silence: false }
     }
 
     pub(crate) fn input(text: impl Into<String>) -> Failure {
@@ -55,7 +57,12 @@ impl Failure {
     pub(crate) fn no_server(url: &str) -> Failure {
         let text =
             format!("no server answers at {url}; start one with `punctual up`, or name another with --server URL");
-        Failure::new(Kind::NoServer, text)
+        Failure { is_silence: true, ..Failure::new(Kind::NoServer, text) }
+    }
+
+    /// Whether nobody listens at all.
+    pub(crate) fn is_silence(&self) -> bool {
+        self.is_silence
     }
 
     /// What an answer of the API that is no success means. `from` is whoever gave it, `token` where the token came from.

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::failure::{Failure, Kind};
 use super::{Client, Query, read, read_all};
-use crate::views::{Execution, Past, Schedule, Token};
+use crate::views::{Execution, Past, Schedule, Token, Why};
 
 /// Shorter beginnings of ids are more likely slips.
 const PREFIX_MIN: usize = 4;
@@ -40,43 +40,61 @@ pub(crate) async fn schedule(client: &Client, text: &str) -> Result<Value, Failu
     })
 }
 
-/// The id of the run that an id, the unique beginning of one, or the name of a schedule means: of a schedule, the run that is at
-/// work, else the last one.
+/// The id of the run that an id, the unique beginning of one, the name of a schedule or that of an agent means: the run that is at
+/// work, waits or is due, else the last one.
 pub(crate) async fn run(client: &Client, text: &str) -> Result<Uuid, Failure> {
-    if let Ok(id) = text.parse() {
+    if let Some(id) = run_by_id(client, text).await? {
         return Ok(id);
     }
-    let queue = client.list("/api/executions/future", &Query::default(), LOOKED_AT).await?;
-    let queue: Vec<Execution> = read_all(&queue)?;
-    if is_prefix(text) {
-        let past = client.history(&Query::default(), HISTORY_LOOKED_AT).await?;
-        let past: Vec<Past> = read_all(&past)?;
-        let ids = queue.iter().map(|run| run.execution_id).chain(past.iter().filter_map(|it| it.execution_id));
-        let mut ids: Vec<Value> =
-            ids.map(|id| id.to_string()).filter(|id| id.starts_with(text)).map(Value::from).collect();
-        ids.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
-        ids.dedup();
-        if !ids.is_empty() {
-            let id = one("run", text, ids, |id| id.as_str().unwrap_or_default().to_owned())?;
-            return read(&id);
+    match schedule(client, text).await {
+        Ok(found) => {
+            let schedule: Schedule = read(&found)?;
+            let why = format!("/api/schedules/{}/why", schedule.schedule_id);
+            let why: Why = read(&client.get(&why, &Query::default()).await?)?;
+            let causes: Vec<&str> = why.schedule_causes.iter().map(|cause| cause.sentence.as_str()).collect();
+            why.execution_id
+                .ok_or_else(|| Failure::not_found(format!("schedule {text:?} has no run: {}", causes.join("; "))))
         }
+        Err(failure) if failure.kind == Kind::NotFound => run_of_agent(client, text).await,
+        Err(failure) => Err(failure),
     }
-    let schedule = schedule(client, text).await.map_err(|failure| match failure.kind {
-        Kind::NotFound => Failure::not_found(format!(
-            "there is no run and no schedule {text:?}; `punctual history` and `punctual schedule list` show them"
-        )),
-        _ => failure,
-    })?;
-    let schedule: Schedule = read(&schedule)?;
-    let at_work = queue.iter().find(|run| run.schedule_id == Some(schedule.schedule_id) && run.is_at_work());
-    if let Some(run) = at_work {
+}
+
+/// The run that an id or the unique beginning of one means; none, if it is no such thing.
+pub(crate) async fn run_by_id(client: &Client, text: &str) -> Result<Option<Uuid>, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(Some(id));
+    }
+    if !is_prefix(text) {
+        return Ok(None);
+    }
+    let queue: Vec<Execution> = read_all(&client.list("/api/executions/future", &Query::default(), LOOKED_AT).await?)?;
+    let past: Vec<Past> = read_all(&client.history(&Query::default(), HISTORY_LOOKED_AT).await?)?;
+    let ids = queue.iter().map(|run| run.execution_id).chain(past.iter().filter_map(|it| it.execution_id));
+    let mut ids: Vec<Value> = ids.map(|id| id.to_string()).filter(|id| id.starts_with(text)).map(Value::from).collect();
+    ids.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+    ids.dedup();
+    if ids.is_empty() {
+        return Ok(None);
+    }
+    let id = one("run", text, ids, |id| id.as_str().unwrap_or_default().to_owned())?;
+    read(&id).map(Some)
+}
+
+/// The run of an agent that is at work, else its last one.
+pub(crate) async fn run_of_agent(client: &Client, text: &str) -> Result<Uuid, Failure> {
+    let of_agent = Query::default().with("agentId", Some(text));
+    let queue: Vec<Execution> = read_all(&client.list("/api/executions/future", &of_agent, LOOKED_AT).await?)?;
+    if let Some(run) = queue.iter().find(|run| run.is_at_work()) {
         return Ok(run.execution_id);
     }
-    let query = Query::default().with("scheduleId", Some(schedule.schedule_id));
-    let past: Vec<Past> = read_all(&client.history(&query, TOLD_MAX).await?)?;
-    past.iter()
-        .find_map(|it| it.execution_id)
-        .ok_or_else(|| Failure::not_found(format!("schedule {text:?} has not run yet")))
+    let past: Vec<Past> = read_all(&client.history(&of_agent, TOLD_MAX).await?)?;
+    past.iter().find_map(|it| it.execution_id).ok_or_else(|| {
+        Failure::not_found(format!(
+            "there is no run and no schedule {text:?}, and no agent of that name has run; `punctual history` and `punctual \
+             schedule list` show them"
+        ))
+    })
 }
 
 /// The run that is to be called off: by its id or the unique beginning of one, or the run of a schedule that is at work, else its

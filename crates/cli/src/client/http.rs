@@ -91,13 +91,27 @@ impl Http {
         &self.token.found_in
     }
 
-    /// Whether a server answers there, and which.
-    pub(crate) async fn alive(&self) -> Option<Alive> {
+    /// Whether there is anything that lets us in.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.secret.is_some()
+    }
+
+    /// Which server answers there, or why none does.
+    pub(crate) async fn alive(&self) -> Result<Alive, Failure> {
         let request = self.client.get(self.at("/health/live", &[])).timeout(CONNECT_MAX);
-        let response = request.send().await.ok().filter(|response| response.status().is_success())?;
+        let response = request.send().await.map_err(|error| match error.is_timeout() {
+            true => Failure::no_server(self.url()),
+            false => self.lost(&error),
+        })?;
+        let stranger = || Failure::new(super::Kind::NoServer, format!("what answers at {} is no Punctual", self.url()));
+        if !response.status().is_success() {
+            return Err(stranger());
+        }
         let date = response.headers().get(header::DATE).and_then(|date| Some(date.to_str().ok()?.to_owned()));
-        let health: Value = serde_json::from_slice(&response.bytes().await.ok()?).ok()?;
-        Some(Alive { version: health["version"].as_str()?.to_owned(), date })
+        let health: Value =
+            serde_json::from_slice(&response.bytes().await.map_err(|_| stranger())?).unwrap_or_default();
+        let version = health["version"].as_str().ok_or_else(stranger)?.to_owned();
+        Ok(Alive { version, date })
     }
 
     /// Sends a request and takes its answer. One that is lost on the way is asked for again: it has a key that the server
@@ -150,9 +164,17 @@ impl Http {
 
     /// An answer that did not come.
     pub(super) fn lost(&self, error: &reqwest::Error) -> Failure {
+        let chain = std::iter::successors(std::error::Error::source(error), |error| error.source());
+        let cause = chain.last().map(ToString::to_string).unwrap_or_default();
         if error.is_connect() {
-            let chain = std::iter::successors(std::error::Error::source(error), |error| error.source());
-            let cause = chain.last().map(ToString::to_string).unwrap_or_default();
+            if cause.contains("CaUsedAsEndEntity") {
+                let text = format!(
+                    "the server at {} is not trusted: its certificate is that of an authority, as `openssl req -x509` makes it; make \
+                     one with `-addext basicConstraints=critical,CA:FALSE` and a subjectAltName (docs/running.md has the whole line)",
+                    self.url()
+                );
+                return Failure::new(super::Kind::NoServer, text);
+            }
             // Somebody listens, but is not believed to be who we look for.
             if cause.contains("certificate") {
                 let text = format!(
@@ -164,9 +186,18 @@ impl Http {
             }
             return Failure::no_server(self.url());
         }
+        // What an encrypted port says to a request in the clear is no HTTP.
+        if self.base.scheme() == "http" && cause.contains("invalid HTTP") {
+            let text = format!("the server at {0} does not speak http; try {1}", self.url(), self.encrypted());
+            return Failure::new(super::Kind::NoServer, text);
+        }
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
         let text = format!("the answer of the server at {} was lost{cause}; what it was asked may be done", self.url());
         Failure::new(super::Kind::NoServer, text)
+    }
+
+    fn encrypted(&self) -> String {
+        self.url().replacen("http://", "https://", 1)
     }
 
     fn at(&self, path: &str, query: &[(&'static str, String)]) -> Url {

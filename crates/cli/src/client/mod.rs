@@ -12,7 +12,7 @@ mod place;
 
 pub(crate) use events::Events;
 pub(crate) use failure::{EXIT_CODES, Failure, Kind, exit_code};
-pub(crate) use find::{live_run, run, schedule, token as find_token};
+pub(crate) use find::{live_run, run, run_by_id, run_of_agent, schedule, token as find_token};
 pub(crate) use http::{ANSWER_MAX, Alive, Http, connections};
 pub(crate) use place::{ServerFile, reachable};
 
@@ -71,21 +71,21 @@ impl ClientArgs {
         }
         let is_told = place::left_url(&self.database).is_some();
         let has_file = matches!(&self.database.database, Database::Sqlite(path) if path.exists());
-        let has_token = place::token(&self.database).secret.is_some();
         // The usual address may be the server of another database: a file that is here is looked at itself.
-        if (is_told || has_token && !has_file) && server.alive().await.is_some() {
-            return Ok(Client::Server(server));
+        let alive = if is_told || !has_file { Some(server.alive().await) } else { None };
+        match &alive {
+            Some(Ok(_)) if is_told || server.has_token() => return Ok(Client::Server(server)),
+            // Somebody is there whom we cannot talk to: that is worth more than what a file says.
+            Some(Err(failure)) if is_told && !failure.is_silence() => return Err(failure.clone().into()),
+            _ => {}
         }
         if let Database::Sqlite(path) = &self.database.database
             && !has_file
         {
-            let text = format!(
-                "no server answers at {}, and {} does not exist: `punctual up` starts one and makes it; name another with \
-                 --server URL or --database ADDRESS",
-                server.url(),
-                path.display()
-            );
-            return Err(Failure::new(Kind::NoServer, text).into());
+            return Err(nobody(&server, path, matches!(alive, Some(Ok(_)))).into());
+        }
+        if !self.json {
+            eprintln!("note: no server is running here; this is what {} says", self.database.database);
         }
         // A store may wait for its database, which nothing else may do here.
         let database = self.database.clone();
@@ -104,6 +104,24 @@ impl ClientArgs {
         let url = self.server.clone().or_else(left).unwrap_or_else(|| place::DEFAULT_URL.to_owned());
         Http::new(&url, place::token(&self.database))
     }
+}
+
+/// There is no database here, and no server that lets us in.
+fn nobody(server: &Http, path: &std::path::Path, is_alive: bool) -> Failure {
+    let url = server.url();
+    if is_alive {
+        let text = format!(
+            "a server answers at {url}, and there is no token for it here: work in the folder of its database, or set \
+             PUNCTUAL_TOKEN to a token of its own"
+        );
+        return Failure::new(Kind::NotAllowed, text);
+    }
+    let text = format!(
+        "no server answers at {url}, and {} does not exist: `punctual up` starts one and makes it; name another with --server URL \
+         or --database ADDRESS",
+        path.display()
+    );
+    Failure::new(Kind::NoServer, text)
 }
 
 impl Client {
@@ -199,4 +217,25 @@ pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
 /// A list of them.
 pub(crate) fn read_all<T: DeserializeOwned>(bodies: &[Value]) -> Result<Vec<T>, Failure> {
     bodies.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_token_for_it_is_not_taken_for_none() {
+        let token = place::Token { secret: None, found_in: String::new() };
+        let server = Http::new("http://127.0.0.1:8470", token).unwrap();
+        let path = std::path::Path::new("punctual.db");
+        let alive = nobody(&server, path, true);
+        assert_eq!(alive.kind, Kind::NotAllowed);
+        assert!(
+            alive.to_string().starts_with("a server answers at http://127.0.0.1:8470, and there is no token"),
+            "{alive}"
+        );
+        let silent = nobody(&server, path, false);
+        assert_eq!(silent.kind, Kind::NoServer);
+        assert!(silent.to_string().contains("punctual.db does not exist"), "{silent}");
+    }
 }

@@ -72,6 +72,8 @@ pub(crate) struct Config {
     pub(crate) calendars: BTreeMap<String, Calendar>,
     /// The schedules kept in the file, in its order.
     pub(crate) schedules: Vec<FileSchedule>,
+    /// Whether there is no file, or nothing but comments in it: that is no word about schedules.
+    pub(crate) is_blank: bool,
 }
 
 /// How a node works.
@@ -102,6 +104,7 @@ impl Config {
             conductor: self.conductor.without_what_is_reloaded(),
             agents: BTreeMap::new(),
             schedules: vec![],
+            is_blank: false,
             engine: EngineConfig { max_running: None, ..self.engine },
             ..self.clone()
         }
@@ -142,7 +145,9 @@ impl Config {
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
-        Ok(read(&text, &file.display().to_string(), folder, env, ZoneSource::open)?)
+        let (config, zones) = read(&text, &file.display().to_string(), folder, env, ZoneSource::open)?;
+        let is_blank = text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'));
+        Ok((Config { is_blank, ..config }, zones))
     }
 }
 
@@ -217,6 +222,7 @@ fn read_all<Z: Borrow<Zones>>(
         agents: agents.into_iter().filter_map(|(name, agent)| Some((name, agent?))).collect(),
         calendars: calendars.into_iter().filter_map(|(name, calendar)| Some((name, calendar?))).collect(),
         schedules,
+        is_blank: false,
     };
     Some((config, zones))
 }

@@ -28,9 +28,9 @@ Examples:
   punctual plan
   punctual plan --live --agent reporter --zone Europe/Paris")]
 pub(crate) struct PlanArgs {
-    /// The day, like 2026-03-09 [default: today]
-    #[arg(long, value_name = "DATE")]
-    day: Option<Date>,
+    /// The day, like 2026-03-09, yesterday or tomorrow [default: today]
+    #[arg(long, value_name = "DATE", value_parser = Which::read)]
+    day: Option<Which>,
 
     /// Only this schedule, by name, id or the beginning of its id
     #[arg(long, value_name = "SCHEDULE")]
@@ -63,6 +63,45 @@ pub(crate) struct PlanArgs {
     client: ClientArgs,
 }
 
+/// Which day is meant.
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    /// By its date.
+    Date(Date),
+    /// So many days from today.
+    Away(i32),
+}
+
+impl Which {
+    fn read(text: &str) -> Result<Which, String> {
+        match text {
+            "yesterday" => Ok(Which::Away(-1)),
+            "today" => Ok(Which::Away(0)),
+            "tomorrow" => Ok(Which::Away(1)),
+            date => date
+                .parse()
+                .map(Which::Date)
+                .map_err(|_| "use a date like 2026-03-09, yesterday, today or tomorrow".to_owned()),
+        }
+    }
+
+    fn from(self, today: Date) -> Date {
+        match self {
+            Which::Date(date) => date,
+            Which::Away(days) => today.saturating_add(jiff::Span::new().days(days)),
+        }
+    }
+}
+
+/// What is to be said of a day that has not begun.
+fn later(day: &Day, today: Date) -> &'static str {
+    if day.date <= today {
+        return "";
+    }
+    "\nA day is planned when it begins: most runs of later days are not there yet. `punctual timers` tells what is next, and \
+     `punctual preview` what a trigger fires at.\n"
+}
+
 /// A day, from midnight to midnight.
 struct Day {
     date: Date,
@@ -78,7 +117,8 @@ impl Day {
 
 pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<()> {
     let wall = args.zone.wall()?;
-    let date = args.day.unwrap_or_else(|| wall.zone.day_of(wall.now));
+    let today = wall.zone.day_of(wall.now);
+    let date = args.day.unwrap_or(Which::Away(0)).from(today);
     let day = Day { date, from: wall.zone.day_start(date), until: wall.zone.day_end(date) };
     let client = args.client.look().await?;
     let query = query(&args, &client).await?;
@@ -90,9 +130,10 @@ pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<()> {
     let (future, past): (Vec<Execution>, Vec<Past>) = (read_all(&future)?, read_all(&past)?);
     let lines = line::merge(&future, &past, &wall);
     if lines.is_empty() {
-        return print(&format!("Nothing is planned for {} ({}).\n", day.date, wall.zone.name()));
+        let text = format!("Nothing is planned for {} ({}).\n", day.date, wall.zone.name());
+        return print(&(text + later(&day, today)));
     }
-    print(&drawn(&lines, &day, &wall, &args))
+    print(&(drawn(&lines, &day, &wall, &args) + later(&day, today)))
 }
 
 async fn query(args: &PlanArgs, client: &Client) -> Result<Query, Failure> {

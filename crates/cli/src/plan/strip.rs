@@ -75,7 +75,7 @@ impl Strip<'_> {
             }
             for (at, mark) in marks {
                 if let Some(column) = self.column(*at, cells) {
-                    row[column] = self.look.mark(*mark);
+                    row[self.beside_now(*at, column, now, cells)] = self.look.mark(*mark);
                 }
             }
             text += &format!("{} {}\n", self.fitted(name, label), row.into_iter().collect::<String>());
@@ -103,6 +103,15 @@ impl Strip<'_> {
         let whole = self.until.duration_since(self.from).as_secs().max(1);
         let part = at.duration_since(self.from).as_secs();
         (self.from <= at && at < self.until).then(|| (part * cells as i64 / whole) as usize)
+    }
+
+    /// The cell of a mark that would cover the line where now is: beside it, on the side that it belongs to.
+    fn beside_now(&self, at: Timestamp, column: usize, now: Option<usize>, cells: usize) -> usize {
+        match now {
+            Some(now) if now == column && at <= self.wall.now => column.saturating_sub(1),
+            Some(now) if now == column => (column + 1).min(cells - 1),
+            _ => column,
+        }
     }
 
     /// Where the hours are, and where now is.
@@ -144,7 +153,7 @@ impl Strip<'_> {
         let words = [
             (Mark::Done, "done"),
             (Mark::Failed, "failed"),
-            (Mark::Skipped, "skipped"),
+            (Mark::Skipped, "skipped or cancelled"),
             (Mark::Running, "running"),
             (Mark::Waiting, "waiting"),
             (Mark::Planned, "planned"),
@@ -191,7 +200,7 @@ mod tests {
             line("-", "2026-11-16T12:00:00Z", Mark::Running),
         ];
         let drawn = strip.draw(&lines);
-        let expected = "                   NOW\n       00 03 06 09 12 15 18 21\nbackup ..*.........|...........\nreport .........x..|.....o.....\nagent  ............>...........\n* done   x failed   > running   o planned\n";
+        let expected = "                   NOW\n       00 03 06 09 12 15 18 21\nbackup ..*.........|...........\nreport .........x..|.....o.....\nagent  ...........>|...........\n* done   x failed   > running   o planned\n";
         assert_eq!(drawn, expected, "\n{drawn}\n{expected}");
     }
 

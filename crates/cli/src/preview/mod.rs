@@ -71,7 +71,7 @@ pub(crate) struct PreviewArgs {
     after: Option<String>,
 
     /// At once
-    #[arg(long)]
+    #[arg(long, alias = "now")]
     immediate: bool,
 
     /// An event; its runs are made by events, not by time
@@ -82,8 +82,8 @@ pub(crate) struct PreviewArgs {
     #[arg(long, value_name = "DURATION", requires = "on_event")]
     delay: Option<String>,
 
-    /// The IANA time zone
-    #[arg(long, default_value = "UTC")]
+    /// The IANA time zone [default: default_timezone of punctual.toml, else UTC]
+    #[arg(long, default_value_t = default_zone(), hide_default_value = true)]
     zone: String,
 
     /// Show what comes after this instant [default: now]
@@ -99,11 +99,11 @@ pub(crate) struct PreviewArgs {
     count: Option<usize>,
 
     /// What happens to a time of day that the clock jumps over
-    #[arg(long, default_value = "after")]
+    #[arg(long, alias = "dst-gap", default_value = "after")]
     gap: GapArg,
 
     /// What happens to a time of day that the clock shows twice
-    #[arg(long, default_value = "once")]
+    #[arg(long, alias = "dst-repeat", default_value = "once")]
     repeat: RepeatArg,
 
     /// No slot before this instant
@@ -143,6 +143,11 @@ pub(crate) struct PreviewArgs {
     /// Zone data: newest (of bundled and system), bundled, system, or a zoneinfo folder
     #[arg(long, env = "PUNCTUAL_TZDB", default_value = "newest", value_name = "SOURCE")]
     tzdb: ZoneSource,
+}
+
+/// The zone of the configuration in this folder. One that cannot be read costs only that.
+fn default_zone() -> String {
+    crate::config::Config::load(None).map_or_else(|_| "UTC".to_owned(), |(config, _)| config.default_timezone)
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

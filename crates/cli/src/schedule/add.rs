@@ -19,8 +19,8 @@ const TOLD: usize = 3;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual schedule add --agent reporter --name morning-report --cron \"0 9 * * MON-FRI\" --zone Europe/Paris \\
-      --prompt \"What changed since yesterday?\"
+  punctual schedule add --agent reporter --name morning-report --cron \"0 9 * * MON-FRI\" \\
+      --zone Europe/Paris --prompt \"What changed since yesterday?\"
   punctual schedule add --agent cleaner --every 6h --dry-run")]
 pub(super) struct AddArgs {
     /// The agent that it starts: one of `punctual agents`
@@ -48,8 +48,7 @@ pub(super) async fn run(args: AddArgs) -> anyhow::Result<()> {
         if args.client.json {
             return print_json(&answer);
         }
-        let zone = body["timezone"].as_str().unwrap_or_default();
-        return print(&difference(&read(&answer)?, zone, &wall));
+        return print(&difference(&read(&answer)?, &wall));
     }
     let answer = client.post("/api/schedules", &Query::default(), &body).await?;
     if args.client.json {

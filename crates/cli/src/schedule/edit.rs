@@ -53,8 +53,7 @@ pub(super) async fn run(args: EditArgs) -> anyhow::Result<()> {
         return print_json(&answer);
     }
     if args.dry_run {
-        let zone = change.get("timezone").and_then(Value::as_str).unwrap_or(&schedule.timezone);
-        return print(&(changes(&before, &change, "") + &difference(&read(&answer)?, zone, &wall)));
+        return print(&(changes(&before, &change, "") + &difference(&read(&answer)?, &wall)));
     }
     let after: Schedule = read(&answer)?;
     print(&(shown(&answer, &after, &wall) + &warnings(&after.warnings)))

@@ -17,6 +17,10 @@ pub(super) struct FieldArgs {
     #[command(flatten)]
     when: WhenArgs,
 
+    /// How the cron's day fields are read [default: unix for 5 fields, spring for 6 and 7]
+    #[arg(long, value_name = "DIALECT", value_parser = PossibleValuesParser::new(["unix", "spring", "quartz"]))]
+    dialect: Option<String>,
+
     /// The zone of its times, like Europe/Paris [default: default_timezone]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
@@ -57,12 +61,12 @@ pub(super) struct FieldArgs {
     #[arg(long, value_name = "DURATION")]
     jitter: Option<String>,
 
-    /// No slot before this instant, like 2026-12-01T00:00:00Z
-    #[arg(long, value_name = "INSTANT")]
+    /// No slot before this instant, like 2026-12-01 or 2026-12-01T00:00:00Z
+    #[arg(long, value_name = "INSTANT", value_parser = crate::times::instant)]
     start: Option<jiff::Timestamp>,
 
     /// No slot behind this instant
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "INSTANT", value_parser = crate::times::instant)]
     end: Option<jiff::Timestamp>,
 
     /// How many runs may start
@@ -74,11 +78,11 @@ pub(super) struct FieldArgs {
     calendar: Option<String>,
 
     /// A time of day that the clock jumps over runs after the gap, or is skipped [default: after]
-    #[arg(long, value_name = "POLICY", value_parser = PossibleValuesParser::new(["after", "skip"]))]
+    #[arg(long, value_name = "POLICY", alias = "gap", value_parser = PossibleValuesParser::new(["after", "skip"]))]
     dst_gap: Option<String>,
 
     /// A time of day that the clock shows twice runs once, or both times [default: once]
-    #[arg(long, value_name = "POLICY", value_parser = PossibleValuesParser::new(["once", "both"]))]
+    #[arg(long, value_name = "POLICY", alias = "repeat", value_parser = PossibleValuesParser::new(["once", "both"]))]
     dst_repeat: Option<String>,
 
     /// How urgent its runs are: 1 to 10 [default: 5]
@@ -115,7 +119,7 @@ struct WhenArgs {
     cron: Option<String>,
 
     /// The same times every day, like 09:00,17:00
-    #[arg(long, value_name = "TIMES", value_delimiter = ',')]
+    #[arg(long, value_name = "TIMES", alias = "time", value_delimiter = ',', value_parser = trimmed)]
     times: Vec<String>,
 
     /// Again and again, like 30m or 6h: whole minutes of elapsed time
@@ -127,7 +131,7 @@ struct WhenArgs {
     at: Option<String>,
 
     /// Once, at once
-    #[arg(long)]
+    #[arg(long, alias = "immediate")]
     now: bool,
 }
 
@@ -160,6 +164,7 @@ impl FieldArgs {
         body.extend(given([
             ("agentId", json!(agent)),
             ("name", json!(self.name)),
+            ("dialect", json!(self.dialect)),
             ("timezone", json!(self.zone)),
             ("prompt", json!(self.prompt)),
             ("inputs", json!(self.inputs)),
@@ -204,6 +209,10 @@ impl FieldArgs {
 
 fn given<const N: usize>(fields: [(&str, Value); N]) -> impl Iterator<Item = (String, Value)> {
     fields.map(|(name, value)| (name.to_owned(), value)).into_iter().filter(|(_, value)| !value.is_null())
+}
+
+fn trimmed(text: &str) -> Result<String, String> {
+    Ok(text.trim().to_owned())
 }
 
 pub(crate) fn object(text: &str) -> Result<Map<String, Value>, String> {

@@ -54,5 +54,6 @@ pub(super) async fn run(args: ListArgs) -> anyhow::Result<()> {
             it.schedule_id.to_string(),
         ]
     });
-    print(&table(&["NAME", "AGENT", "PROJECT", "WHEN", "NEXT", "STATE", "ID"], rows))
+    let text = table(&["NAME", "AGENT", "PROJECT", "WHEN", "NEXT", "STATE", "ID"], rows);
+    print(&format!("{text}\n{}", wall.named()))
 }

@@ -13,8 +13,8 @@ pub(crate) use fields::object;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use crate::output::{clean, facts};
-use crate::times::Wall;
+use crate::output::{clean, facts, plural};
+use crate::times::{Wall, span_of_ms};
 use crate::views::{Difference, Fire, Schedule};
 
 /// Make, look at and change schedules.
@@ -60,9 +60,14 @@ fn shown(body: &Value, schedule: &Schedule, wall: &Wall) -> String {
         other => other.to_string(),
     };
     let policy = |key: &str| body["executorPolicy"][key].to_string();
+    let apart = span_of_ms(body["executorPolicy"]["retryBackoffMs"].as_i64().unwrap_or_default());
     let inputs = body["inputs"].as_object().filter(|inputs| !inputs.is_empty());
-    let next = schedule.next_execution_at.map(|at| format!("{} (in {})", wall.day_time(at), wall.left(at)));
-    let paused = schedule.pause.as_ref().map(|pause| format!("{} by {}", wall.date_time(pause.at), pause.source));
+    let next =
+        schedule.next_execution_at.map(|at| format!("{} {} ({})", wall.day_time(at), wall.zone.name(), wall.until(at)));
+    let paused = schedule
+        .pause
+        .as_ref()
+        .map(|pause| format!("{} {} by {}", wall.date_time(pause.at), wall.zone.name(), pause.source));
     facts(&[
         ("name", schedule.shown_name()),
         ("id", schedule.schedule_id.to_string()),
@@ -73,12 +78,12 @@ fn shown(body: &Value, schedule: &Schedule, wall: &Wall) -> String {
         ("state", schedule.shown_state()),
         ("paused", paused.unwrap_or_default()),
         ("next", next.unwrap_or_default()),
-        ("started", format!("{} runs", schedule.runs_started)),
+        ("started", plural(schedule.runs_started as usize, "run")),
         ("prompt", text("prompt")),
         ("inputs", inputs.map(|_| text("inputs")).unwrap_or_default()),
         ("overlap", text("overlap")),
         ("catch up", text("catchUp")),
-        ("tries", format!("{}, {} ms apart", policy("maxAttempts"), policy("retryBackoffMs"))),
+        ("tries", format!("{}, {} apart", policy("maxAttempts"), apart)),
         ("priority", policy("priority")),
         ("kept by", text("origin")),
         ("version", schedule.version.to_string()),
@@ -89,7 +94,7 @@ fn shown(body: &Value, schedule: &Schedule, wall: &Wall) -> String {
 fn fire(fire: &Fire, zone: &str, wall: &Wall) -> String {
     let local: Option<jiff::civil::DateTime> = fire.local_time.parse().ok();
     let local = local.map_or_else(|| fire.local_time.clone(), |it| it.strftime("%a %Y-%m-%d %H:%M:%S").to_string());
-    let mut line = format!("  {local} {zone} (in {})", wall.left(fire.scheduled_at));
+    let mut line = format!("  {local} {zone} ({})", wall.until(fire.scheduled_at));
     if let Some(reason) = &fire.skipped {
         line += &format!(", skipped: {reason}");
     }
@@ -100,8 +105,9 @@ fn fire(fire: &Fire, zone: &str, wall: &Wall) -> String {
 }
 
 /// What a change would change.
-fn difference(difference: &Difference, zone: &str, wall: &Wall) -> String {
+fn difference(difference: &Difference, wall: &Wall) -> String {
     const SHOWN: usize = 10;
+    let zone = difference.timezone.as_str();
     let mut text = String::new();
     for (sign, word, fires) in [('-', "fewer", &difference.removed), ('+', "more", &difference.added)] {
         for it in fires.iter().take(SHOWN) {
@@ -113,8 +119,8 @@ fn difference(difference: &Difference, zone: &str, wall: &Wall) -> String {
     }
     let more = if difference.more { " at least" } else { "" };
     text += &format!(
-        "In the next 7 days{more}: {} runs more, {} fewer, {} stay. Nothing was changed.\n",
-        difference.added.len(),
+        "In the next 7 days{more}: {} more, {} fewer, {} stay. Nothing was changed.\n",
+        plural(difference.added.len(), "run"),
         difference.removed.len(),
         difference.kept
     );

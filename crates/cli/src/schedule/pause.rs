@@ -56,7 +56,10 @@ async fn ask(args: &ClientArgs, schedule: &str, verb: &str, body: &Value) -> any
     }
     let schedule: Schedule = read(&answer)?;
     let next = match schedule.next_execution_at {
-        Some(at) => format!("runs next at {}", ZoneArgs::default_wall()?.date_time(at)),
+        Some(at) => {
+            let wall = ZoneArgs::default_wall()?;
+            format!("runs next at {} {}", wall.date_time(at), wall.zone.name())
+        }
         None => "runs no more".to_owned(),
     };
     print(&format!("{} is {}, and {next}.\n", clean(&schedule.shown_name()), clean(&schedule.shown_state())))

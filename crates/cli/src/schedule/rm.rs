@@ -40,7 +40,7 @@ pub(super) async fn run(args: RmArgs) -> anyhow::Result<()> {
         if args.client.json {
             return print_json(&answer);
         }
-        return print(&difference(&read(&answer)?, &schedule.timezone, &ZoneArgs::default_wall()?));
+        return print(&difference(&read(&answer)?, &ZoneArgs::default_wall()?));
     }
     let question = format!("Delete {name} ({}, {})?", clean(&schedule.description), schedule.schedule_id);
     if !args.yes && is_asked() && !confirm(&question)? {

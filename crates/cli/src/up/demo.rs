@@ -3,6 +3,7 @@
 use anyhow::Context;
 use jiff::Timestamp;
 use punctual_core::schedule::Schedule;
+use punctual_core::{Actor, By};
 use punctual_engine::edit::Editor;
 use punctual_store::Store;
 
@@ -29,6 +30,8 @@ pub(super) async fn refuse_others(store: &dyn Store, config: &Config) -> anyhow:
 pub(super) async fn begin(store: &dyn Store, editor: &Editor, config: &Config, now: Timestamp) -> anyhow::Result<()> {
     let schedules: Vec<Schedule> =
         store.schedules(None, config.schedules.len()).await.context("reading the schedules")?;
+    let reason = Some("the demo has something to show at once".to_owned());
+    let editor = editor.by(By { reason, ..By::new(Actor::Operator) });
     for schedule in schedules {
         editor.trigger(schedule.id, now).await.context("starting the demo")?;
     }

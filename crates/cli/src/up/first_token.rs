@@ -24,12 +24,7 @@ const REST: SignedDuration = SignedDuration::from_millis(100);
 /// Sees to it that there is a token for whoever starts the server: the one of the variable, or the one of the file, which is made
 /// if it is not there or is good no more. Servers that start together in one folder share it.
 pub(super) async fn provide(store: &dyn Store, ids: &dyn Ids, clock: &dyn Clock, file: &Path) -> anyhow::Result<()> {
-    if let Ok(given) = std::env::var(VARIABLE) {
-        let secret = Secret::given(&given);
-        anyhow::ensure!(
-            32 <= secret.reveal().len(),
-            "{VARIABLE} is too short to be a secret: use 32 characters or more"
-        );
+    if let Some(secret) = given() {
         return if is_known(store, &secret).await? {
             Ok(())
         } else {
@@ -53,6 +48,20 @@ pub(super) async fn provide(store: &dyn Store, ids: &dyn Ids, clock: &dyn Clock,
     let secret = Secret::random();
     make(store, ids, &secret, "operator", clock.now()).await?;
     replace(file, &secret).with_context(|| format!("writing the token to {}", file.display()))
+}
+
+/// The token that the operator has chosen.
+fn given() -> Option<Secret> {
+    std::env::var(VARIABLE).ok().map(|given| Secret::given(&given))
+}
+
+/// Refuses a token of the variable that is none, before anything is made.
+pub(super) fn check() -> anyhow::Result<()> {
+    anyhow::ensure!(
+        given().is_none_or(|secret| 32 <= secret.reveal().len()),
+        "{VARIABLE} is too short to be a secret: use 32 characters or more"
+    );
+    Ok(())
 }
 
 async fn is_known(store: &dyn Store, secret: &Secret) -> anyhow::Result<bool> {

@@ -86,8 +86,11 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let rules = web::house_rules(&config, &zones)?;
     let settings = Arc::new(build::settings(&config, zones, &args.name));
     let certificate = args.web.certificate()?;
-    let store = args.database.serve()?;
+    first_token::check()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
+    // Before the database: a start that cannot be leaves none behind.
+    let listener = runtime.block_on(args.web.open())?;
+    let store = args.database.serve()?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
         let nudges = Arc::new(Nudges::default());
@@ -106,7 +109,6 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         if args.demo {
             demo::begin(&*store, &editor, &config, clock.now()).await?;
         }
-        let listener = args.web.open().await?;
         let address = listener.local_addr().context("asking where the API is")?;
         let url = args.web.url(address);
         first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
@@ -204,6 +206,9 @@ fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced, url: &str) -
     );
     if config.agents.is_empty() {
         text += "\nThere is nothing to run yet: write a punctual.toml, or look around with `punctual up --demo`.\n";
+    }
+    if !args.web.listen.ip().is_loopback() && args.web.allow_host.is_empty() {
+        text += "\nOnly requests to localhost are answered: --allow-host NAME adds the name that others call this machine by.\n";
     }
     text += "\nLook at it from another terminal: `punctual plan`, `punctual history`. Ctrl-C stops it.\n";
     unless_closed(std::io::stdout().write_all(text.as_bytes())).context("printing")

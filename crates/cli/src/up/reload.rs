@@ -1,7 +1,7 @@
 //! Reading the configuration again while the server runs: when the file changes, or on SIGHUP.
 //!
 //! Agents, limits, prices and the schedules of the file are taken over; what is at work goes on as it began. A file that is wrong
-//! changes nothing, and is told.
+//! changes nothing, and is told; so does one that is empty or gone, since that is how a file looks while it is being replaced.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,8 +67,19 @@ impl Reloader {
         }
     }
 
+    /// What is wrong with a file that says nothing.
+    fn blank(&self) -> String {
+        let path = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+        let what = if path.exists() { "is empty" } else { "is gone" };
+        format!(
+            "{} {what}; take out the [[schedules]] and leave the [agents] to delete schedules, and stop the server to end it",
+            path.display()
+        )
+    }
+
     async fn read_again(&mut self) -> anyhow::Result<()> {
         let (config, _) = Config::load(self.file.as_deref())?;
+        anyhow::ensure!(!config.is_blank, "{}", self.blank());
         let runners = build::runners(&config)?;
         self.runners.exchange(runners);
         self.settings.roster.exchange(build::agents(&config));
@@ -81,7 +92,7 @@ impl Reloader {
         let workflows = self.settings.roster.now().workflows;
         sync::workflows(&*self.store, &self.editor, &workflows, self.clock.now()).await?;
         self.nudges.schedules_changed();
-        info!("the configuration was read again: {} agents, {synced} schedules", self.config.agents.len());
+        info!("the configuration was read again: agents: {}, schedules: {synced}", self.config.agents.len());
         if others {
             warn!(
                 "what has changed in [engine], calendars, default_timezone and tzdb comes into force with the next start"

@@ -12,6 +12,7 @@ use punctual_store::Store;
 use tracing::{info, warn};
 
 use crate::config::{Changes, Config, changes};
+use crate::output::plural;
 
 /// How many schedules are read at once.
 const PAGE: usize = 1_000;
@@ -64,9 +65,16 @@ async fn try_schedules(store: &dyn Store, editor: &Editor, config: &Config, at: 
     all.retain(|schedule| schedule.face == Face::Executions);
     let elsewhere = agents_elsewhere(store, config, at).await?;
     let stored: Vec<Schedule> = all.into_iter().filter(|schedule| !elsewhere.contains(schedule.work.agent())).collect();
-    let Changes { create, edit, delete, taken } = changes(&config.schedules, &stored, at, || {
+    let Changes { create, edit, mut delete, taken } = changes(&config.schedules, &stored, at, || {
         punctual_core::ScheduleId(uuid::Uuid::nil()) // The editor gives the id.
     });
+    if config.is_blank && !delete.is_empty() {
+        warn!(
+            "the configuration is empty or not there: {} of the file stay as they are; [agents] without [[schedules]] would delete them",
+            plural(delete.len(), "schedule")
+        );
+        delete.clear();
+    }
     let mut synced = Synced { total: stored.len(), ..Synced::default() };
     for schedule in create {
         let created = editor.create(schedule, at).await?;
@@ -80,7 +88,8 @@ async fn try_schedules(store: &dyn Store, editor: &Editor, config: &Config, at: 
     }
     for id in delete {
         editor.delete(id, at).await?;
-        info!(schedule.id = %id, "schedule {id} is gone from the file");
+        let name = stored.iter().find(|it| it.id == id).map_or_else(|| id.to_string(), label);
+        info!(schedule.id = %id, "schedule {name} is gone from the file, and deleted");
         (synced.deleted, synced.total) = (synced.deleted + 1, synced.total - 1);
     }
     for taken in taken {

@@ -1,6 +1,6 @@
 //! The HTTP side of a server.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::config::Config;
 #[derive(Debug, Args)]
 pub(crate) struct WebArgs {
     /// Where the API is served
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8470", env = "PUNCTUAL_LISTEN")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8470", env = "PUNCTUAL_LISTEN", value_parser = address)]
     pub(super) listen: SocketAddr,
 
     /// Another name that this server may be called by, as clients write it; may be repeated
@@ -69,6 +69,12 @@ impl WebArgs {
             .await
             .with_context(|| format!("listening on {}; --listen chooses another address", self.listen))
     }
+}
+
+/// An address and a port, by number or by a name that this machine knows.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| "use an address of this machine and a port, like 127.0.0.1:8470 or [::1]:8470".to_owned())
 }
 
 /// What operators lay down for everybody who comes over the API.

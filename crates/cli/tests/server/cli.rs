@@ -12,6 +12,7 @@ case "$1" in
   quick) echo '{"summary": "all is well"}' ;;
   wrong) echo '{"error": {"code": "NO_DATA", "message": "there is nothing to read"}}'; exit 1 ;;
   slow) sleep 30 ;;
+  flaky) if [ "$PUNCTUAL_RUN_ATTEMPT" -eq 1 ]; then echo '{"error": {"code": "BUSY", "message": "not now"}}'; exit 1; fi; echo fine ;;
 esac
 "#;
 
@@ -28,6 +29,9 @@ command = ["sh", "agent.sh", "wrong"]
 runner = "process"
 command = ["sh", "agent.sh", "slow"]
 grace = "1s"
+[agents.flaky]
+runner = "process"
+command = ["sh", "agent.sh", "flaky"]
 "#;
 
 /// A run of the API's past that never was.
@@ -87,7 +91,9 @@ fn a_schedule_is_added_listed_shown_edited_paused_and_removed() {
     let name = "früh & spät?";
     let text =
         said(&place, &[&["schedule", "add", "--name", name, "--dry-run", "--zone", "UTC"][..], &DAILY].concat(), 0);
-    has(&text, &["14 runs more, 0 fewer", "Nothing was changed", "09:00:00"]);
+    has(&text, &["14 runs more, 0 fewer", "Nothing was changed", "09:00:00 UTC"]);
+    let text = said(&place, &[&["schedule", "add", "--name", name, "--dry-run"][..], &DAILY].concat(), 0);
+    has(&text, &["09:00:00 America/Denver"]);
     has(&said(&place, &["schedule", "list"], 0), &["There is no schedule"]);
     let text = said(&place, &[&["schedule", "add", "--name", name, "--prompt", "Go"][..], &DAILY].concat(), 0);
     has(&text, &[name, "It fires next:", "America/Denver"]);
@@ -112,6 +118,7 @@ fn a_schedule_is_added_listed_shown_edited_paused_and_removed() {
     has(&text, &["runs more", "fewer", "Nothing was changed"]);
     assert_eq!(place.json(&["schedule", "show", name, "--json"])["version"], 1, "nothing has changed");
     has(&said(&place, &["schedule", "edit", name, "--every", "6h"], 0), &["Every 6 hours", "version   2"]);
+    assert_eq!(place.json(&["schedule", "edit", name, "--every", "6h", "--json"])["version"], 2, "nothing changes");
     let edited = place.json(&["schedule", "edit", name, "--prompt", "Stay", "--json"]);
     assert_eq!((&edited["prompt"], &edited["intervalMinutes"]), (&json!("Stay"), &json!(360)));
     has(&said(&place, &["schedule", "edit", name], 2), &["what is to change?"]);
@@ -144,7 +151,7 @@ fn what_cannot_be_done_is_said_with_an_exit_code() {
     has(&said(&place, &with(&["--cron", "@daily", "--now"]), 2), &["cannot be used with"]);
     has(
         &said(&place, &["schedule", "add", "--agent", "nobody", "--now"], 2),
-        &["there is no agent", "use one of quick"],
+        &["there is no agent", "use one of flaky, quick"],
     );
     add(&place, "twice");
     has(&said(&place, &with(&["--name", "twice", "--now"]), 6), &["twice"]);
@@ -161,7 +168,14 @@ fn what_cannot_be_done_is_said_with_an_exit_code() {
     has(&said(&place, &["why", "nothing"], 5), &["no run and no schedule"]);
     has(&said(&place, &["why", RUN], 5), &["does not exist"]);
     has(&said(&place, &["trigger", "nothing"], 5), &["no schedule and no agent"]);
-    has(&said(&place, &["history", "--since", "yesterday"], 2), &["use 2026-03-09"]);
+    has(&said(&place, &["history", "--since", "soon"], 2), &["--since: \"soon\" is no time; use 2026-03-09"]);
+    said(&place, &["history", "--since", "yesterday"], 0);
+    has(&said(&place, &with(&["--cron", "@daily", "--zone", "Mars"]), 2), &["error: timezone: \"Mars\" is not"]);
+    has(&said(&place, &with(&["--cron", "@daily", "--jitter", "x"]), 2), &["error: jitter: \"x\""]);
+    has(&said(&place, &with(&["--at", "soon"]), 2), &["error: runAt: \"soon\""]);
+    has(&said(&place, &with(&["--cron", "@daily", "--calendar", "x"]), 2), &["the configuration has none"]);
+    has(&said(&place, &["plan", "--day", "tomorrow"], 0), &["A day is planned when it begins"]);
+    has(&said(&place, &["plan", "--day", "soon"], 2), &["yesterday, today or tomorrow"]);
 
     // Tokens that allow less.
     let secret = place.json(&["token", "create", "guest", "--role", "viewer", "--json"])["secret"].clone();
@@ -170,7 +184,7 @@ fn what_cannot_be_done_is_said_with_an_exit_code() {
     has(&said_with(&place, &["trigger", "quick"], &guest, 4), &["does not allow", "PUNCTUAL_TOKEN"]);
     let wrong = [("PUNCTUAL_TOKEN", "pt_nobody_knows_this_one_at_all_and_it_is_long")];
     has(&said_with(&place, &["plan"], &wrong, 4), &["not known here", "tried: PUNCTUAL_TOKEN", "token create"]);
-    has(&said_with(&place, &["doctor"], &wrong, 0), &["not known here"]);
+    has(&said_with(&place, &["doctor"], &wrong, 1), &["not known here"]);
     // Nobody is there.
     for args in
         [&["plan", "--server", "http://127.0.0.1:1"][..], &["trigger", "quick", "--server", "http://127.0.0.1:1"]]
@@ -199,7 +213,18 @@ fn a_run_is_triggered_followed_and_explained() {
     has(&said(&place, &["trigger", "bad", "--wait"], 1), &["failed", "NO_DATA: there is nothing to read"]);
 
     let text = said(&place, &["history"], 0);
-    has(&text, &["ENDED", "morning", "bad", "succeeded", "NO_DATA: there is nothing to read"]);
+    has(
+        &text,
+        &[
+            "TIME",
+            "ENDED",
+            "Times of America/Denver",
+            "morning",
+            "bad",
+            "succeeded",
+            "NO_DATA: there is nothing to read",
+        ],
+    );
     let failed = place.json(&["history", "--schedule", "bad", "--status", "failed", "--since", "1h", "--json"]);
     assert_eq!(failed["content"].as_array().unwrap().len(), 1, "{failed}");
     let run = failed["content"][0]["executionId"].as_str().unwrap();
@@ -207,7 +232,7 @@ fn a_run_is_triggered_followed_and_explained() {
     assert_eq!(place.json(&["history", "--agent", "quick", "--limit", "1", "--json"])["numberOfElements"], 1);
     has(&said(&place, &["history", "--until", "2020-01-01"], 0), &["Nothing has happened"]);
 
-    has(&said(&place, &["why", run], 0), &[run, "there is nothing to read", "somebody asked for it"]);
+    has(&said(&place, &["why", run], 0), &[run, "there is nothing to read", "token operator asked for it"]);
     assert_eq!(place.json(&["why", run, "--json"])["executionId"], run);
     assert_eq!(place.json(&["why", "bad", "--json"])["executionId"], run, "a schedule stands for its last run");
     has(&said(&place, &["why", "morning", "--at", "2026-03-09T10:30:00"], 1), &["is none of its times"]);
@@ -240,6 +265,56 @@ fn a_run_is_triggered_followed_and_explained() {
 }
 
 #[test]
+fn why_answers_for_a_schedule_in_whatever_state_it_is() {
+    let (place, server) = up("cli-why");
+    let add = |name: &str, agent: &str, more: &[&str]| {
+        said(
+            &place,
+            &[&["schedule", "add", "--name", name, "--agent", agent, "--cron", "@yearly"][..], more].concat(),
+            0,
+        )
+    };
+    let why = |name: &str| said(&place, &["why", name, "--zone", "Europe/Paris"], 0);
+    add("fresh", "quick", &[]);
+    has(&why("fresh"), &["it has not run yet: its first run is at", "-01-01 ", "Europe/Paris"]);
+    said(&place, &["schedule", "pause", "fresh", "--reason", "a rest"], 0);
+    has(&why("fresh"), &["its schedule was paused by operator at", ": a rest (paused)"]);
+
+    add("flaky-one", "flaky", &["--retry-delay", "1s"]);
+    has(
+        &said(&place, &["trigger", "flaky-one", "--wait"], 0),
+        &["try 1 of 3 has failed, again in", "succeeded at try 2"],
+    );
+    let text = why("flaky-one");
+    has(&text, &["its work was done at try 2 (succeeded)", "try 1 failed: BUSY: not now (tried_before)"]);
+    has(&text, &["token operator asked for it at"]);
+    // An agent stands for its runs, too.
+    has(&why("flaky"), &["its work was done at try 2"]);
+    place.until("what it printed is kept", |place| said(place, &["logs", "flaky"], 0).contains("fine"));
+    has(&said(&place, &["logs", "flaky"], 0), &["BUSY", "-- try 2 --"]);
+    has(&said(&place, &["logs", "flaky", "--attempt", "7"], 5), &["no output of try 7"]);
+
+    add("gated", "slow", &["--risk-gate"]);
+    has(&said(&place, &["trigger", "gated"], 0), &["It may wait for an approval: `punctual approve "]);
+    place.until("it waits", |place| place.json(&["approvals", "--json"])["items"][0].is_object());
+    has(&why("gated"), &["a person has to approve it until"]);
+    has(&said(&place, &["logs", "gated"], 0), &["has printed nothing"]);
+    said(&place, &["approve", "gated", "--reason", "looks right"], 0);
+    place.until("it is at work", |_| why("gated").contains("(running)"));
+    has(&why("gated"), &["token operator approved it: looks right (approved)"]);
+    said(&place, &["cancel", "gated", "--force"], 0);
+    place.until("it is over", |_| why("gated").contains("token operator called it off while it was at work"));
+
+    server.signal("USR1");
+    place.until("it is paused", |place| place.read("log").contains("paused: nothing is claimed"));
+    said(&place, &["trigger", "flaky-one"], 0);
+    has(&why("flaky-one"), &["was told to claim nothing (SIGUSR1)"]);
+    has(&said(&place, &["nodes"], 0), &["of 8, paused"]);
+    assert!(server.stop().success());
+    has(&why("flaky-one"), &["no server is running; it has been due since"]);
+}
+
+#[test]
 fn a_run_is_called_off() {
     let (place, server) = up("cli-cancel");
     let zone = zone_at_noon();
@@ -251,6 +326,11 @@ fn a_run_is_called_off() {
     assert_eq!((&cancelled["execStatus"], &cancelled["outcome"]), (&json!("CANCELLED"), &json!("cancelled")));
     assert_eq!((&cancelled["scheduleName"], &cancelled["scheduledAt"]), (&json!("slow-one"), &made["nextExecutionAt"]));
     let id = cancelled["executionId"].as_str().unwrap();
+    // What was called off is not announced as the next one.
+    let next = place.json(&["schedule", "show", "slow-one", "--json"])["nextExecutionAt"].clone();
+    assert!(cancelled["scheduledAt"].as_str() < next.as_str(), "{next} behind {cancelled}");
+    assert_eq!(place.json(&["schedule", "list", "--json"])[0]["nextExecutionAt"], next);
+    assert_eq!(place.json(&["timers", "--json"])[0]["nextExecutionAt"], next);
     has(&said(&place, &["cancel", id], 0), &["is cancelled"]);
     has(&said(&place, &["plan", "--zone", &zone], 0), &["cancelled"]);
     let api = Client::of(&place);
@@ -266,9 +346,39 @@ fn a_run_is_called_off() {
     place.until("it is over", |_| api.get(&format!("/api/executions/{run}")).json(200)["outcome"] == "cancelled");
 
     let done = place.json(&["trigger", "quick", "--wait", "--json"])["executionId"].as_str().unwrap().to_owned();
-    has(&said(&place, &["cancel", &done], 6), &["is over already: it has succeeded"]);
+    has(&said(&place, &["cancel", &done], 6), &["is over already: it succeeded"]);
     has(&said(&place, &["cancel", "nobody"], 5), &["there is no schedule \"nobody\""]);
     has(&said(&place, &["cancel", RUN], 5), &["does not exist"]);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn history_is_sorted_by_its_first_column_and_outlives_its_schedule() {
+    let (place, server) = up("cli-history");
+    let zone = zone_at_noon();
+    // One without a name, which is called by its agent, and one of the same agent that is deleted.
+    said(&place, &["schedule", "add", "--agent", "quick", "--cron", "@yearly"], 0);
+    let made = ["schedule", "add", "--name", "gone", "--agent", "quick", "--times", "23:00", "--zone", &zone, "--json"];
+    let id = place.json(&made)["scheduleId"].as_str().unwrap().to_owned();
+    said(&place, &["cancel", "gone"], 0);
+    said(&place, &["trigger", "gone", "--wait"], 0);
+    let times = || -> Vec<String> {
+        let text = said(&place, &["history", "--zone", &zone], 0);
+        text.lines().skip(1).take(2).map(|line| line.trim()[..19].to_owned()).collect()
+    };
+    assert!(times()[0].ends_with("23:00:00") && times()[1] < times()[0], "{:?}", times());
+    let run = place.json(&["history", "--schedule", &id, "--status", "succeeded", "--json"])["content"][0].clone();
+    assert!(run["startedAt"].is_string() && run["scheduleDeleted"].is_null(), "{run}");
+    let one = Client::of(&place).get(&format!("/api/executions/{}", run["executionId"].as_str().unwrap())).json(200);
+    assert_eq!(one["startedAt"], run["startedAt"]);
+
+    said(&place, &["schedule", "rm", "gone", "--yes"], 0);
+    let text = said(&place, &["history"], 0);
+    has(&text, &["(deleted)"]);
+    assert!(!text.contains("@quick"), "{text}");
+    let kept = place.json(&["history", "--schedule", &id, "--json"]);
+    assert_eq!((&kept["totalElements"], &kept["content"][0]["scheduleDeleted"]), (&json!(2), &json!(true)), "{kept}");
+    has(&said(&place, &["history", "--schedule", "gone"], 5), &["there is no schedule", "found by its id"]);
     assert!(server.stop().success());
 }
 
@@ -276,8 +386,8 @@ fn a_run_is_called_off() {
 fn agents_nodes_tokens_and_the_doctor_say_what_there_is() {
     let (place, server) = up("cli-about");
     has(&said(&place, &["agents"], 0), &["AGENT", "RISK", "quick", "read", "process"]);
-    assert_eq!(place.json(&["agents", "--json"])[0]["agentId"], "quick");
-    has(&said(&place, &["nodes"], 0), &["NAME", "LEASE", "0 of 8", "quick, slow, wrong"]);
+    assert_eq!(place.json(&["agents", "--json"])[1]["agentId"], "quick");
+    has(&said(&place, &["nodes"], 0), &["NAME", "LEASE", "0 of 8", "flaky, quick, slow, wrong"]);
     assert_eq!(place.json(&["nodes", "--json"])[0]["places"], 8);
 
     let text = said(&place, &["token", "create", "ada lovelace", "--role", "editor", "--project", "atlas"], 0);
@@ -286,6 +396,10 @@ fn agents_nodes_tokens_and_the_doctor_say_what_there_is() {
     assert!(!place.json(&["token", "list", "--json"]).to_string().contains("pt_"));
     has(&said(&place, &["token", "revoke", "ada lovelace"], 0), &["allows nothing any more"]);
     has(&said(&place, &["token", "revoke", "ada lovelace"], 5), &["there is no token"]);
+    // Nobody locks themselves out by the way.
+    has(&said(&place, &["token", "revoke", "operator"], 6), &["last token of an admin", "--yes"]);
+    place.json(&["token", "create", "second", "--role", "admin", "--json"]);
+    has(&said(&place, &["token", "revoke", "second"], 0), &["allows nothing any more"]);
     place.json(&["token", "create", "x", "--role", "viewer", "--expires", "2999-01-01T00:00:00Z", "--json"]);
     assert_eq!(place.json(&["token", "revoke", "x", "--json"])["revoked"], true);
 
@@ -297,11 +411,42 @@ fn agents_nodes_tokens_and_the_doctor_say_what_there_is() {
     assert_eq!((good("server"), good("token"), good("clock")), (json!("yes"), json!("yes"), json!("yes")));
     assert!(doctor["protections"].as_array().is_some_and(|all| !all.is_empty()));
     assert!(server.stop().success());
-    let doctor = place.json(&["doctor", "--json"]);
+    let doctor: Value = serde_json::from_str(&said(&place, &["doctor", "--json"], 1)).unwrap();
     assert_eq!((&doctor["checks"][0]["good"], &doctor["checks"][1]["good"]), (&json!("no"), &json!("unknown")));
     for shell in ["bash", "zsh", "fish"] {
         has(&said(&place, &["completions", shell], 0), &["punctual", "schedule"]);
     }
+}
+
+#[test]
+fn a_start_that_cannot_be_leaves_no_database_behind() {
+    let place = place("cli-start");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let short = [("PUNCTUAL_TOKEN", "short")];
+    for (args, env, expected) in [
+        (&["up", "--listen", &taken][..], &[][..], "--listen chooses another address"),
+        (&["up", "--listen", "0.0.0.0:0"], &[], "--tls-cert"),
+        (&["up"], &short, "32 characters or more"),
+        (&["up", "--listen", "nowhere"], &[], "use an address of this machine"),
+    ] {
+        let _held = std::net::TcpListener::bind(&taken);
+        has(&said_with(&place, args, env, 2), &[expected]);
+        assert!(!place.path("punctual.db").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_server_of_another_folder_is_not_taken_for_none() {
+    let (place, server) = up("cli-elsewhere");
+    let url = place.read("punctual.db.server").trim().to_owned();
+    std::fs::create_dir(place.path("other")).unwrap();
+    let missing = ["plan", "--database", "sqlite:other/punctual.db"];
+    place.write("other/punctual.db.server", &url);
+    has(&said(&place, &missing, 4), &["does not let us in", "PUNCTUAL_TOKEN"]);
+    assert!(server.stop().success());
+    // Whoever looks without a server is told so.
+    has(&said(&place, &["timers"], 0), &["note: no server is running here"]);
 }
 
 #[test]
@@ -332,7 +477,7 @@ fn without_a_server_one_can_look_and_not_touch() {
     };
     look("stopped");
     has(&said(&place, &["nodes"], 0), &["No node serves this database"]);
-    assert_eq!(place.json(&["agents", "--json"])[0]["agentId"], "quick", "as the configuration says");
+    assert_eq!(place.json(&["agents", "--json"])[1]["agentId"], "quick", "as the configuration says");
     // An address that a killed server has left: nobody answers there.
     place.write("punctual.db.server", "http://127.0.0.1:1\n");
     look("killed");

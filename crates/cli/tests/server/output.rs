@@ -101,8 +101,10 @@ fn output_is_followed_kept_and_without_secrets(place: &Place) {
         let page = api.get(&format!("/api/executions/{run}/output?after={after}")).json(200);
         for item in page["items"].as_array().unwrap() {
             after = item["seq"].as_u64().unwrap();
-            end = item["text"].as_str().unwrap().to_owned();
-            size += end.len();
+            let text = item["text"].as_str().unwrap();
+            size += text.len();
+            // A piece may end in the middle of the line.
+            end = format!("{}{text}", &end[end.len().saturating_sub(100)..]);
         }
         end.contains("line 29999 ")
     });

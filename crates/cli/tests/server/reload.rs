@@ -35,6 +35,9 @@ fn a_changed_file_is_taken_over_and_a_bad_one_is_not() {
     for (bad, said) in [
         ("[agents.one\nrunner =", "the old one stays in force"),
         ("[agents.one]\nrunner = \"process\"\ncommand = []\n", "there is no program in it"),
+        // Whoever saves a file may empty it first.
+        ("", "punctual.toml is empty"),
+        ("\n# soon\n", "punctual.toml is empty"),
     ] {
         place.write("log", "");
         place.write("punctual.toml", bad);
@@ -42,6 +45,13 @@ fn a_changed_file_is_taken_over_and_a_bad_one_is_not() {
         assert_eq!(agents(&api), ["one", "two"]);
         assert_eq!(api.get("/api/schedules").json(200).as_array().map(Vec::len), Some(1));
     }
+
+    let id = api.get("/api/schedules").json(200)[0]["scheduleId"].clone();
+    std::fs::remove_file(place.path("punctual.toml")).unwrap();
+    place.until("it is told", |place| place.read("log").contains("punctual.toml is gone"));
+    place.write("punctual.toml", &config(&["one"], nightly));
+    place.until("the file is back", |_| agents(&api) == ["one"]);
+    assert_eq!(api.get("/api/schedules").json(200)[0]["scheduleId"], id, "it is the same schedule");
 
     // A schedule that is gone from the file goes; a run of an agent that is gone ends with its reason.
     let hourly = "[[schedules]]\nname = \"hourly\"\nagent = \"two\"\nevery = \"1h\"\n";
@@ -54,6 +64,28 @@ fn a_changed_file_is_taken_over_and_a_bad_one_is_not() {
     assert_eq!(api.post("/api/executions/trigger", json!({"agentId": "one"})).problem(422), "invalid_value");
     assert!(server.stop().success());
     place.verify();
+}
+
+#[test]
+fn a_start_without_a_file_deletes_nothing() {
+    let nightly = "[[schedules]]\nname = \"nightly\"\nagent = \"one\"\ncron = \"0 3 * * *\"\n";
+    let place = Place::new("reload-blank", &config(&["one"], nightly));
+    let up = |said: &str| {
+        place.write("log", "");
+        let server = place.up();
+        place.until("it is up", |place| place.read("log").contains("has joined"));
+        assert!(place.read("log").contains(said), "{said}: {}", place.read("log"));
+        let names = place.json(&["schedule", "list", "--json"]);
+        assert!(server.stop().success());
+        names.as_array().unwrap().len()
+    };
+    assert_eq!(up("nightly is new"), 1);
+    place.write("punctual.toml", "");
+    assert_eq!(up("1 schedule of the file stay as they are"), 1);
+    std::fs::remove_file(place.path("punctual.toml")).unwrap();
+    assert_eq!(up("1 schedule of the file stay as they are"), 1);
+    place.write("punctual.toml", &config(&["one"], ""));
+    assert_eq!(up("nightly is gone from the file, and deleted"), 0);
 }
 
 #[test]
@@ -98,7 +130,9 @@ command = ["sh", "agent.sh"]
         (&first["llmMetrics"]["estimatedCostUsd"], &first["llmMetrics"]["priceTable"]),
         (&json!(4.5), &json!("2026-11"))
     );
-    assert!(api.get("/api/executions/metrics").json(200)["estimatedCostUsd"].as_f64().unwrap() >= 13.5);
+    // The third has left its line, and ends in a moment.
+    let cost = || api.get("/api/executions/metrics").json(200)["estimatedCostUsd"].as_f64().unwrap();
+    place.until("all three have their price", |_| 13.5 <= cost());
     // Each asked for one more, and not before its time.
     let why = api.get(&format!("/api/executions/{}/why", place.effects()[1])).json(200);
     assert!(why.to_string().contains("asked_by_run"), "{why}");

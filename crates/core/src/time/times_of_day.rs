@@ -77,7 +77,8 @@ pub(crate) fn parse_time(text: &str) -> Result<u32, ParseError> {
     }
     for (part, (name, max)) in parts.iter().zip([("hour", 23), ("minute", 59), ("second", 59)]) {
         if part.is_empty() || 2 < part.len() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
-            let problem = format!("{} is not a {name}", quoted(part));
+            let article = if name == "hour" { "an" } else { "a" };
+            let problem = format!("{} is not {article} {name}", quoted(part));
             return Err(wrong(at, problem, "use HH:MM or HH:MM:SS"));
         }
         let number = part.bytes().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
@@ -123,8 +124,8 @@ mod tests {
             (&["09:00:61"], "times[0]: the second 61 is out of range at position 6; use 0 to 59"),
             (&["0900"], "times[0]: \"0900\" is not a time of day at position 0; use HH:MM or HH:MM:SS"),
             (&["09:0x"], "times[0]: \"0x\" is not a minute at position 3; use HH:MM or HH:MM:SS"),
-            (&["+9:00"], "times[0]: \"+9\" is not a hour at position 0; use HH:MM or HH:MM:SS"),
-            (&["009:00"], "times[0]: \"009\" is not a hour at position 0; use HH:MM or HH:MM:SS"),
+            (&["+9:00"], "times[0]: \"+9\" is not an hour at position 0; use HH:MM or HH:MM:SS"),
+            (&["009:00"], "times[0]: \"009\" is not an hour at position 0; use HH:MM or HH:MM:SS"),
             (&[], "times: there are 0 times; use 1 to 1440, like 09:00 or 17:30:15"),
         ] {
             assert_eq!(TimesOfDay::parse(times).unwrap_err().to_string(), message);

@@ -84,7 +84,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<
         items.push(ApprovalView {
             run_id: run.id,
             schedule_id: run.schedule,
-            schedule_name: names.of(run.schedule).await?,
+            schedule_name: names.of(run.schedule).await?.name,
             agent_id: work.agent().to_owned(),
             project_id: run.terms.project.clone(),
             risk: infos.get(work.agent()).map(|info| info.risk.name()),

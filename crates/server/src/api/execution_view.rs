@@ -56,9 +56,12 @@ impl ExecStatus {
 pub(crate) struct ExecutionView {
     #[schema(value_type = uuid::Uuid)]
     execution_id: RunId,
-    /// What it is for: the same slot has the same key, whatever happens.
+    /// What it is for: day, agent, project and slot. Not what the agent is told: that is `runKey`.
     #[schema(example = "2026-03-09|reporter|GLOBAL|2026-03-09T15:00:00Z")]
     idempotency_key: String,
+    /// What its agent is told as `idempotencyKey`: the same for every try, and for nothing else.
+    #[schema(example = "0198f0c1-6f3a-7c44-9d1b-2f6c0e5a9b10/i:1773068400")]
+    run_key: String,
     /// Its day, in its zone.
     #[schema(example = "2026-03-09")]
     date_key: String,
@@ -73,6 +76,7 @@ pub(crate) struct ExecutionView {
     planned_minute: i8,
     /// Whether it was to run at once.
     immediate: bool,
+    /// Where it is in its life. `CANCELLED` is also what has failed for good: `outcome` tells them apart.
     exec_status: ExecStatus,
     /// What it waits for: `approval`, `callback` or `child`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,9 +105,13 @@ pub(crate) struct ExecutionView {
     #[schema(value_type = Option<uuid::Uuid>)]
     schedule_id: Option<ScheduleId>,
     schedule_name: Option<String>,
+    /// Whether that schedule was deleted since.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    schedule_deleted: bool,
     created_from_schedule_version: u64,
     /// Whether somebody has called it off while it was at work.
     cancelling: bool,
+    /// When its try began; of a run that is over, its last one, and only where one run is asked for.
     #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -139,6 +147,7 @@ impl ExecutionView {
         ExecutionView {
             execution_id: run.id,
             idempotency_key,
+            run_key: punctual_engine::claimer::idempotency_key(run),
             date_key,
             agent_id: agent,
             project_id: project,
@@ -173,11 +182,17 @@ impl ExecutionView {
             retry_backoff_ms: run.terms.retry.delay.milliseconds(),
             schedule_id: run.schedule,
             schedule_name: schedule.and_then(|it| super::schedule_fields::given_name(it)).map(str::to_owned),
+            schedule_deleted: run.schedule.is_some() && schedule.is_none(),
             created_from_schedule_version: run.version,
             cancelling: run.is_cancelling,
             started_at: run.started_at,
             ended_at: run.ended_at,
         }
+    }
+
+    /// The same, where it is known from elsewhere when its last try began.
+    pub(crate) fn begun(self, started_at: Option<Timestamp>) -> ExecutionView {
+        ExecutionView { started_at: self.started_at.or(started_at), ..self }
     }
 
     /// Its day, in its zone.

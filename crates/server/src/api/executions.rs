@@ -12,7 +12,7 @@ use punctual_core::run::{Run, RunState, Terms};
 use punctual_core::schedule::{Policy, Priority, Schedule, Work, Workflow};
 use punctual_core::time::Zone;
 use punctual_core::{NodeId, RunId, ScheduleId};
-use punctual_store::{Cancellation, NodeRecord, RunFilter};
+use punctual_store::{Cancellation, HistoryFilter, HistoryWhat, NodeRecord, RunFilter};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -117,7 +117,14 @@ pub(crate) async fn show(
     Id(id): Id<RunId>,
 ) -> Result<Json<ExecutionView>, ApiError> {
     let run = find(&app, &caller, id).await?;
-    view_of(&app, &caller, &run).await.map(Json)
+    let view = view_of(&app, &caller, &run).await?;
+    let last = HistoryFilter { run: Some(id), limit: usize::from(run.state.is_final()), ..HistoryFilter::default() };
+    let last = app.store.history(&last).await?;
+    let started_at = last.first().and_then(|item| match &item.what {
+        HistoryWhat::Attempt(attempt) => attempt.started_at,
+        _ => None,
+    });
+    Ok(Json(view.begun(started_at)))
 }
 
 /// How many runs are read at once.

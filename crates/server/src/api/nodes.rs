@@ -67,6 +67,9 @@ pub(crate) struct NodeView {
     lease_ms: i64,
     running: usize,
     places: usize,
+    /// Whether it was told to claim nothing (SIGUSR1). Each node knows it of itself alone: absent where several share the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
     /// By how much its clock is ahead of the one that all nodes share.
     skew_ms: i64,
     zone_data: String,
@@ -76,7 +79,9 @@ pub(crate) struct NodeView {
 /// The nodes that share the work.
 #[utoipa::path(get, path = "/api/nodes", tag = "about", responses((status = 200, body = Vec<NodeView>)))]
 pub(crate) async fn nodes(State(app): State<App>, _: Caller) -> Result<Json<Vec<NodeView>>, ApiError> {
-    let nodes = app.store.nodes().await?.into_iter().map(|node| NodeView {
+    let nodes = app.store.nodes().await?;
+    let is_paused = (nodes.len() == 1).then(|| app.nudges.is_paused());
+    let nodes = nodes.into_iter().map(|node| NodeView {
         node_id: node.id,
         name: node.name,
         version: node.about.version,
@@ -85,6 +90,7 @@ pub(crate) async fn nodes(State(app): State<App>, _: Caller) -> Result<Json<Vec<
         lease_ms: node.lease.milliseconds(),
         running: node.about.running,
         places: node.about.places,
+        paused: is_paused,
         skew_ms: node.about.skew,
         zone_data: node.about.zone_data,
         agents: node.agents.into_iter().filter(|name| !name.contains(':')).collect(),

@@ -64,6 +64,9 @@ pub(crate) struct PastView {
     schedule_id: Option<ScheduleId>,
     /// The name of its schedule, if it has one and is still there.
     schedule_name: Option<String>,
+    /// Whether that schedule was deleted since. Its id still finds its history.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    schedule_deleted: bool,
     #[schema(value_type = String, format = DateTime)]
     scheduled_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -128,6 +131,7 @@ impl PastView {
             project_id: mark.project.map(str::to_owned),
             schedule_id: body.schedule(),
             schedule_name: None,
+            schedule_deleted: false,
             scheduled_at: mark.shown_at,
             started_at: None,
             ended_at: item.at,
@@ -158,8 +162,8 @@ impl PastView {
 
     /// With the name of its schedule.
     pub(crate) async fn named(self, names: &mut ScheduleNames<'_>) -> Result<PastView, ApiError> {
-        let schedule_name = names.of(self.schedule_id).await?;
-        Ok(PastView { schedule_name, ..self })
+        let named = names.of(self.schedule_id).await?;
+        Ok(PastView { schedule_name: named.name, schedule_deleted: named.is_deleted, ..self })
     }
 
     fn with_attempt(self, attempt: &Attempt, with_output: bool) -> PastView {

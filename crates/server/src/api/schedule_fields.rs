@@ -354,7 +354,10 @@ impl ScheduleFields {
         let jitter = self.jitter.as_deref().map(|text| duration("jitter", text)).transpose()?.unwrap_or_default();
         if let Some(calendar) = self.calendar.as_ref().filter(|name| !app.settings.calendars.contains_key(*name)) {
             let known: Vec<&str> = app.settings.calendars.keys().map(String::as_str).collect();
-            let fix = format!("use one of the configuration: {}", known.join(", "));
+            let fix = match known.is_empty() {
+                true => "the configuration has none".to_owned(),
+                false => format!("use one of the configuration: {}", known.join(", ")),
+            };
             return Err(ApiError::invalid("calendar", format!("there is no calendar {calendar:?}"), fix));
         }
         let policy = self.policy(&info)?;
@@ -396,7 +399,7 @@ impl ScheduleFields {
     fn zone(&self, app: &App) -> Result<Zone, ApiError> {
         let Some(name) = &self.timezone else { return Ok(app.rules.default_zone.clone()) };
         let zone = app.settings.zones.get(name);
-        zone.map_err(|error| ApiError::invalid("timezone", error.to_string(), "use an IANA name like Europe/Paris"))
+        zone.map_err(|error| ApiError::unknown_zone("timezone", &error))
     }
 
     fn trigger(&self, zone: &Zone, now: Timestamp) -> Result<Trigger, ApiError> {

@@ -8,10 +8,19 @@ use super::schedule_fields::given_name;
 use crate::app::App;
 use crate::error::ApiError;
 
+/// What a schedule is called.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Named {
+    /// The name that people gave it.
+    pub(crate) name: Option<String>,
+    /// Whether it is there no more.
+    pub(crate) is_deleted: bool,
+}
+
 /// Names of schedules, each read once.
 pub(crate) struct ScheduleNames<'a> {
     app: &'a App,
-    known: BTreeMap<ScheduleId, Option<String>>,
+    known: BTreeMap<ScheduleId, Named>,
 }
 
 impl<'a> ScheduleNames<'a> {
@@ -19,14 +28,16 @@ impl<'a> ScheduleNames<'a> {
         ScheduleNames { app, known: BTreeMap::new() }
     }
 
-    /// The name that people gave a schedule, if it is still there.
-    pub(crate) async fn of(&mut self, schedule: Option<ScheduleId>) -> Result<Option<String>, ApiError> {
-        let Some(id) = schedule else { return Ok(None) };
-        if let Some(name) = self.known.get(&id) {
-            return Ok(name.clone());
+    /// What a schedule is called; nothing, for what has none.
+    pub(crate) async fn of(&mut self, schedule: Option<ScheduleId>) -> Result<Named, ApiError> {
+        let Some(id) = schedule else { return Ok(Named::default()) };
+        if let Some(named) = self.known.get(&id) {
+            return Ok(named.clone());
         }
-        let name = self.app.store.schedule(id).await?.and_then(|it| given_name(&it).map(str::to_owned));
-        self.known.insert(id, name.clone());
-        Ok(name)
+        let found = self.app.store.schedule(id).await?;
+        let name = found.as_ref().and_then(|it| given_name(it).map(str::to_owned));
+        let named = Named { name, is_deleted: found.is_none() };
+        self.known.insert(id, named.clone());
+        Ok(named)
     }
 }

@@ -7,8 +7,10 @@ use punctual_engine::checks::{Outlook, next_run_at};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::next_runs::NextRuns;
 use super::schedule_fields::ScheduleFields;
 use crate::app::App;
+use crate::error::ApiError;
 
 /// A schedule: every field of a request, and what has become of it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -31,7 +33,7 @@ pub(crate) struct ScheduleView {
     /// Why it is over.
     #[schema(value_type = Option<String>)]
     end_reason: Option<EndReason>,
-    /// When it runs next.
+    /// When it runs next: a run that was called off does not count.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_execution_at: Option<Timestamp>,
     /// How many of its runs have started.
@@ -69,7 +71,19 @@ impl ScheduleView {
         ScheduleView { warnings: outlook.warnings, ..self }
     }
 
-    pub(crate) fn new(schedule: &Schedule, app: &App) -> ScheduleView {
+    /// A schedule, with what is planned of it.
+    pub(crate) async fn of(schedule: &Schedule, app: &App) -> Result<ScheduleView, ApiError> {
+        let next = NextRuns::read(app, std::slice::from_ref(schedule)).await?;
+        Ok(ScheduleView::new(schedule, app, &next))
+    }
+
+    /// Schedules, with what is planned of them.
+    pub(crate) async fn all(schedules: &[Schedule], app: &App) -> Result<Vec<ScheduleView>, ApiError> {
+        let next = NextRuns::read(app, schedules).await?;
+        Ok(schedules.iter().map(|schedule| ScheduleView::new(schedule, app, &next)).collect())
+    }
+
+    fn new(schedule: &Schedule, app: &App, next: &NextRuns) -> ScheduleView {
         let (state, pause, end_reason) = match &schedule.state {
             ScheduleState::Active => ("active", None, None),
             ScheduleState::Paused(pause) => {
@@ -86,7 +100,7 @@ impl ScheduleView {
             state,
             pause,
             end_reason,
-            next_execution_at: next_run_at(schedule, &app.settings, app.now()),
+            next_execution_at: next_run_at(schedule, next.planned(schedule.id), &app.settings, app.now()),
             runs_started: schedule.runs_started,
             origin: schedule.origin,
             version: schedule.version,

@@ -43,6 +43,9 @@ pub(crate) struct DryRunParams {
 pub(crate) struct DifferenceView {
     /// Always true: nothing was done.
     dry_run: bool,
+    /// The zone that local times are of: the one that it would have.
+    #[schema(example = "Europe/Paris")]
+    timezone: String,
     /// Runs that there would be, and are not now.
     added: Vec<FireView>,
     /// Runs that there are now, and would not be.
@@ -67,6 +70,7 @@ fn dry_run(
     let fires = |slots: &[Slot]| slots.iter().map(FireView::of).collect();
     let view = DifferenceView {
         dry_run: true,
+        timezone: after.or(before).map(|schedule| schedule.zone.clone()).unwrap_or_default(),
         added: fires(&difference.added),
         removed: fires(&difference.removed),
         kept: difference.kept,
@@ -99,20 +103,19 @@ pub(crate) async fn create(
     if params.dry_run {
         return dry_run(&app, None, Some(&wanted), outlook.warnings);
     }
-    let answer = |created: &Schedule| {
-        let view = ScheduleView::new(created, &app).warned(outlook);
-        (StatusCode::CREATED, etag(created), Json(view)).into_response()
-    };
-    match app.editor_for(&by).create(wanted, now).await {
+    let (created, is_again) = match app.editor_for(&by).create(wanted, now).await {
         Ok(created) => {
             app.nudges.schedules_changed();
-            Ok(answer(&created))
+            (created, false)
         }
         Err(error) => {
             let id = answered_before(&by, error).map_err(said_in_our_words)?;
-            Ok(again(answer(&find(&app, &caller, ScheduleId(id)).await?)))
+            (find(&app, &caller, ScheduleId(id)).await?, true)
         }
-    }
+    };
+    let view = ScheduleView::of(&created, &app).await?.warned(outlook);
+    let answer = (StatusCode::CREATED, etag(&created), Json(view)).into_response();
+    Ok(if is_again { again(answer) } else { answer })
 }
 
 /// Which schedules.
@@ -183,8 +186,7 @@ pub(crate) async fn list(
         ..ScheduleFilter::default()
     };
     let page = app.store.find_schedules(&filter).await?;
-    let views: Vec<ScheduleView> = page.schedules.iter().map(|schedule| ScheduleView::new(schedule, &app)).collect();
-    Ok((total(page.total), Json(views)).into_response())
+    Ok((total(page.total), Json(ScheduleView::all(&page.schedules, &app).await?)).into_response())
 }
 
 /// Show a schedule, with the time of its next run.
@@ -192,7 +194,7 @@ pub(crate) async fn list(
     responses((status = 200, body = ScheduleView), (status = 404, body = Problem)))]
 pub(crate) async fn show(State(app): State<App>, caller: Caller, Id(id): Id<ScheduleId>) -> Result<Response, ApiError> {
     let schedule = find(&app, &caller, id).await?;
-    Ok((etag(&schedule), Json(ScheduleView::new(&schedule, &app))).into_response())
+    Ok((etag(&schedule), Json(ScheduleView::of(&schedule, &app).await?)).into_response())
 }
 
 /// The answer to a change.
@@ -208,7 +210,7 @@ pub(crate) enum Updated {
 
 /// Change a schedule.
 ///
-/// What is absent or null stays as it is. The plan follows in the same moment: runs of slots that stay are kept, others are
+/// What is absent or null stays as it is; a change that changes nothing leaves the version as it is, too. The plan follows in the same moment: runs of slots that stay are kept, others are
 /// withdrawn, new ones are planned. `If-Match` with the version that was seen refuses the change if somebody was faster.
 #[utoipa::path(put, path = "/api/schedules/{scheduleId}", tag = "schedules", request_body = ScheduleFields,
     params(("scheduleId" = uuid::Uuid, Path), DryRunParams,
@@ -234,7 +236,7 @@ pub(crate) async fn update(
     if version.is_some_and(|version| version != before.version) {
         let (found, expected) = (before.version, version.unwrap_or_default());
         let refused = ApiError::from(EditError::OtherVersion { schedule: id, found, expected });
-        return Err(refused.with_current(ScheduleView::new(&before, &app)));
+        return Err(refused.with_current(ScheduleView::of(&before, &app).await?));
     }
     let wanted = change.apply_to(&before, &app, &caller.token.name, now)?;
     caller.must_reach(wanted.project.as_deref())?;
@@ -242,17 +244,22 @@ pub(crate) async fn update(
     if params.dry_run {
         return dry_run(&app, Some(&before), Some(&wanted), outlook.warnings);
     }
+    if is_same(&before, &wanted) {
+        let view = ScheduleView::of(&before, &app).await?.warned(outlook);
+        return Ok((etag(&before), Json(view)).into_response());
+    }
     // What was decided was decided on this version.
     let edited = app.editor_for(&caller.by()).edit(id, Some(before.version), now, |_| wanted.clone()).await;
     let edited = match edited {
         Err(refused @ EditError::OtherVersion { .. }) => {
             let current = find(&app, &caller, id).await?;
-            return Err(ApiError::from(refused).with_current(ScheduleView::new(&current, &app)));
+            return Err(ApiError::from(refused).with_current(ScheduleView::of(&current, &app).await?));
         }
         edited => edited.map_err(said_in_our_words)?,
     };
     app.nudges.schedules_changed();
-    let view = ScheduleView::new(&edited, &app).warned(outlook);
+    let edited = as_planned(&app, edited).await?;
+    let view = ScheduleView::of(&edited, &app).await?.warned(outlook);
     Ok((etag(&edited), Json(view)).into_response())
 }
 
@@ -391,17 +398,27 @@ async fn changed(
     by: &By,
     changed: Result<Schedule, EditError>,
 ) -> Result<Response, ApiError> {
-    let answer = |schedule: &Schedule| (etag(schedule), Json(ScheduleView::new(schedule, app))).into_response();
-    match changed {
+    let (schedule, is_again) = match changed {
         Ok(schedule) => {
             app.nudges.schedules_changed();
-            Ok(answer(&schedule))
+            (as_planned(app, schedule).await?, false)
         }
-        Err(error) => {
-            let id = answered_before(by, error)?;
-            Ok(again(answer(&find(app, caller, ScheduleId(id)).await?)))
-        }
-    }
+        Err(error) => (find(app, caller, ScheduleId(answered_before(by, error)?)).await?, true),
+    };
+    let answer = (etag(&schedule), Json(ScheduleView::of(&schedule, app).await?)).into_response();
+    Ok(if is_again { again(answer) } else { answer })
+}
+
+/// Whether a change changes nothing, apart from what the engine keeps.
+fn is_same(before: &Schedule, wanted: &Schedule) -> bool {
+    let Schedule { version, cursor, runs_started, read_until, created_at, updated_at, .. } = before.clone();
+    *before == Schedule { version, cursor, runs_started, read_until, created_at, updated_at, ..wanted.clone() }
+}
+
+/// A schedule that was changed, with the cursor that its plan has come to since.
+async fn as_planned(app: &App, changed: Schedule) -> Result<Schedule, ApiError> {
+    let stored = app.store.schedule(changed.id).await?.filter(|it| it.version == changed.version);
+    Ok(stored.unwrap_or(changed))
 }
 
 /// A schedule that is there for whoever asks.

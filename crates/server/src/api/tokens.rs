@@ -9,13 +9,13 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use punctual_core::{Role, Token, TokenId};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::again::{again, answered_before};
 use crate::app::App;
 use crate::auth::{Caller, Secret};
 use crate::error::{ApiError, Problem};
-use crate::extract::Asked;
+use crate::extract::{Asked, Params};
 
 /// A token that is asked for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -132,17 +132,45 @@ pub(crate) async fn list(State(app): State<App>, _: Caller) -> Result<Json<Vec<T
     Ok(Json(records.into_iter().map(|record| TokenView::new(record.token, record.used_at, None)).collect()))
 }
 
+/// How to take a token back.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RevokeParams {
+    /// Whether also the last token of an admin is taken back.
+    #[serde(default)]
+    force: bool,
+}
+
 /// Take a token back: it allows nothing any more.
-#[utoipa::path(delete, path = "/api/tokens/{tokenId}", tag = "tokens", params(("tokenId" = uuid::Uuid, Path)),
-    responses((status = 204), (status = 404, body = Problem)))]
+///
+/// The last token of an admin is only taken back with `force`: nobody could make another one before the next start.
+#[utoipa::path(delete, path = "/api/tokens/{tokenId}", tag = "tokens",
+    params(("tokenId" = uuid::Uuid, Path), RevokeParams),
+    responses((status = 204), (status = 404, body = Problem),
+        (status = 409, description = "It is the last one of an admin", body = Problem)))]
 pub(crate) async fn revoke(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    Params(params): Params<RevokeParams>,
 ) -> Result<StatusCode, ApiError> {
     let missing = || ApiError::not_found("token", id.escape_debug());
     let token = TokenId(id.parse().map_err(|_| missing())?);
+    if !params.force && is_last_admin(&app, token).await? {
+        let detail = "this is the last token of an admin: nobody could make another one; make one first, or use force";
+        return Err(ApiError::conflict("last_admin", detail));
+    }
     let was_there = app.store.revoke_token(app.now(), token, Some(caller.by())).await?;
     app.doors.tokens_changed();
     if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
+}
+
+/// Whether a token is an admin's, and no other one is.
+async fn is_last_admin(app: &App, id: TokenId) -> Result<bool, ApiError> {
+    let now = app.now();
+    let records = app.store.tokens().await?;
+    let is_admin = |token: &&Token| token.role == Role::Admin && token.expires_at.is_none_or(|end| now < end);
+    let admins: Vec<&Token> = records.iter().map(|record| &record.token).filter(is_admin).collect();
+    Ok(matches!(admins[..], [only] if only.id == id))
 }

@@ -34,6 +34,11 @@ impl Caller {
         Caller { token }
     }
 
+    /// Whether it looks from inside, without a server.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.token.id.0.is_nil()
+    }
+
     /// Who the journal says it was.
     pub(crate) fn by(&self) -> By {
         By::new(Actor::Token { id: self.token.id, name: self.token.name.clone() })

@@ -38,10 +38,8 @@ pub(super) async fn found(app: &App, caller: &Caller, name: &str) -> Result<Sche
 
 /// A schedule as it is shown. What is planned already and was not begun is what comes next, late or not.
 pub(super) async fn view(app: &App, schedule: &Schedule) -> Result<WorkflowSchedule, ApiError> {
-    let now = app.now();
     let filter = RunFilter { schedule: Some(schedule.id), only_live: true, limit: 100, ..RunFilter::default() };
     let live = app.store.runs(&filter).await?;
     let planned = live.iter().filter(|run| run.is_untouched() && run.key.is_slot()).map(|run| run.scheduled_at).min();
-    let behind = planned.is_none().then(|| next_run_at(schedule, &app.settings, now.max(schedule.cursor.at))).flatten();
-    Ok(WorkflowSchedule::of(schedule, planned.or(behind)))
+    Ok(WorkflowSchedule::of(schedule, next_run_at(schedule, planned, &app.settings, app.now())))
 }

@@ -10,7 +10,7 @@ use punctual_core::schedule::{
 };
 use punctual_core::time::{Cron, Dialect, Zone};
 use punctual_core::{Elapsed, ParseError};
-use punctual_engine::checks::{self, Limits, Refused};
+use punctual_engine::checks;
 use punctual_engine::edit::EditError;
 use punctual_engine::roster::STARTER;
 
@@ -257,15 +257,18 @@ fn policy(
 }
 
 /// What there is to say about the times of a schedule, which has to have some.
-fn outlook(app: &App, schedule: &Schedule, now: Timestamp) -> Result<Vec<String>, ApiError> {
-    let runs_per_day_warning = app.rules.runs_per_day_warning.max(86_400);
-    let limits = Limits { min_interval: Elapsed::from_seconds(1), runs_per_day_warning };
+fn outlook(app: &App, schedule: &Schedule, now: Timestamp) -> Result<Option<String>, ApiError> {
+    let will_fire = |schedule: &Schedule| {
+        let checked = checks::will_fire(schedule, &app.settings, now);
+        checked.map_err(|error| refused("zoneId", error.to_string()))
+    };
     let unbounded = Schedule { bounds: Bounds::default(), ..schedule.clone() };
-    if let Err(Refused::NeverFires(why)) = checks::check(&unbounded, &app.settings, &limits, now, 0) {
-        return Err(refused("cronExpression", format!("Invalid cron expression: it never fires: {why}")));
+    if !will_fire(&unbounded)? {
+        let why = "Invalid cron expression: it never fires, no day of the calendar matches it";
+        return Err(refused("cronExpression", why));
     }
-    Ok(match checks::check(schedule, &app.settings, &limits, now, 0) {
-        Ok(outlook) => outlook.warnings.into_iter().filter(|warning| !warning.contains(STARTER)).collect(),
-        Err(error) => vec![error.to_string()],
-    })
+    let is_over = !will_fire(schedule)?;
+    Ok(is_over.then(|| {
+        "it does not fire any more: its scheduleEndTime is past, or no time lies between its bounds".to_owned()
+    }))
 }

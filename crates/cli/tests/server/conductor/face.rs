@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{On, Scene, on_both, schedule};
+use crate::support::rest_for;
 
 on_both![
     a_schedule_is_saved_shown_listed_and_deleted,
@@ -238,7 +239,7 @@ fn a_node_that_is_paused_begins_nothing() {
     let scene = Scene::new("admin", On::Sqlite);
     assert_eq!(scene.api.get("/api/scheduler/admin/pause").json(200), json!({"status": "done"}));
     scene.save(schedule("quick", "mapped", "* * * * * *")).json(200);
-    crate::support::rest_for(3_000);
+    rest_for(3_000);
     assert_eq!(scene.records("quick"), Vec::<Value>::new());
     assert_eq!(scene.api.get("/api/scheduler/admin/resume").json(200), json!({"status": "done"}));
     // What became due meanwhile is late, and not lost.

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use super::{On, Scene, now_in_seconds, on_both, schedule};
+use super::{On, Scene, now, on_both, schedule};
 use crate::client::Client;
 use crate::support::Place;
 
@@ -83,8 +83,8 @@ fn everything_that_a_schedule_has_arrives_from_another_punctual(on: On) {
         "taskToDomain": {"*": "blue"}, "workflowDef": {"tasks": []}, "externalInputPayloadStoragePath": "s3://x",
         "priority": 7, "createdBy": "bob", "idempotencyKey": "k-${scheduledTime}", "idempotencyStrategy": "FAIL",
     });
-    full["scheduleStartTime"] = json!((now_in_seconds() + 86_400) * 1_000);
-    full["scheduleEndTime"] = json!((now_in_seconds() + 400 * 86_400) * 1_000);
+    full["scheduleStartTime"] = json!((now().as_second() + 86_400) * 1_000);
+    full["scheduleEndTime"] = json!((now().as_second() + 400 * 86_400) * 1_000);
     full["runCatchupScheduleInstances"] = json!(true);
     full["catchUpMax"] = json!(9);
     full["overlap"] = json!("skip");

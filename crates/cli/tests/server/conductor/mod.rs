@@ -3,6 +3,7 @@
 mod face;
 mod import;
 mod races;
+mod scenarios;
 mod starts;
 mod traps;
 
@@ -104,12 +105,6 @@ pub(crate) fn schedule(name: &str, workflow: &str, cron: &str) -> Value {
     })
 }
 
-/// Seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "the server under test goes by the real clock")]
-pub(crate) fn now_in_seconds() -> i64 {
-    jiff::Timestamp::now().as_second()
-}
-
 /// Every claim on both stores.
 macro_rules! on_both {
     ($($claim:ident),+ $(,)?) => {
@@ -122,3 +117,9 @@ macro_rules! on_both {
     };
 }
 pub(crate) use on_both;
+
+/// What the clock of the machine shows, which the server goes by.
+#[expect(clippy::disallowed_methods, reason = "the server under test is another process, with the machine's own clock")]
+pub(crate) fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}

@@ -16,7 +16,7 @@ pub(crate) use agents::Way;
 pub(crate) use base::{Base, on_postgres, on_sqlite};
 pub(crate) use http::{field, fields};
 pub(crate) use stepped::Stepped;
-pub(crate) use world::World;
+pub(crate) use world::{World, id_of};
 
 use jiff::{SignedDuration, Timestamp};
 

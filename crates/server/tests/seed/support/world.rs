@@ -16,6 +16,7 @@ use punctual_engine::edit::Editor;
 use punctual_engine::ids::{Ids, RandomIds};
 use punctual_engine::meters::Meters;
 use punctual_engine::node::{Nudges, Parts};
+use punctual_engine::roster::{Roster, Workflows};
 use punctual_engine::runner::{Runner, Runners};
 use punctual_engine::settings::Settings;
 use punctual_server::auth::{Doors, Secret};
@@ -72,6 +73,10 @@ impl World {
         let store = Arc::clone(&opened.store);
         let clock = Arc::new(VirtualClock::at(start));
         let mut settings = Settings::new("server", AGENTS.map(str::to_owned).into(), Zones::bundled());
+        let agents = punctual_engine::roster::Agents::named(AGENTS.map(str::to_owned));
+        let workflows = Workflows { agents: [("report".to_owned(), "reminder".to_owned())].into(), has_server: false };
+        let agents = punctual_engine::roster::Agents { workflows: Arc::new(workflows), ..agents };
+        settings.roster = Arc::new(Roster::new(agents));
         change(&mut settings);
         let settings = Arc::new(settings);
         let ids: Arc<dyn Ids> = Arc::new(RandomIds);

@@ -238,7 +238,7 @@ fn a_node_that_is_paused_begins_nothing() {
     let scene = Scene::new("admin", On::Sqlite);
     assert_eq!(scene.api.get("/api/scheduler/admin/pause").json(200), json!({"status": "done"}));
     scene.save(schedule("quick", "mapped", "* * * * * *")).json(200);
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    crate::support::rest_for(3_000);
     assert_eq!(scene.records("quick"), Vec::<Value>::new());
     assert_eq!(scene.api.get("/api/scheduler/admin/resume").json(200), json!({"status": "done"}));
     // What became due meanwhile is late, and not lost.

@@ -103,6 +103,12 @@ pub(crate) fn schedule(name: &str, workflow: &str, cron: &str) -> Value {
     })
 }
 
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "the server under test goes by the real clock")]
+pub(crate) fn now_in_seconds() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
 /// Every claim on both stores.
 macro_rules! on_both {
     ($($claim:ident),+ $(,)?) => {

@@ -6,6 +6,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::{On, Scene, on_both, schedule};
+use crate::support::rest_for;
 
 /// How often each race is run.
 const ROUNDS: usize = 200;
@@ -78,7 +79,7 @@ fn a_schedule_that_is_deleted_while_it_fires_leaves_nothing_behind(on: On) {
         let name = format!("short-{round}");
         scene.save(schedule(&name, "report", "* * * * * *")).json(200);
         // Somewhere around the moment at which it fires.
-        thread::sleep(std::time::Duration::from_millis(900 + 20 * round));
+        rest_for(900 + 20 * round);
         let delete = |_: usize| {
             assert_eq!(scene.api.delete(&format!("/api/scheduler/schedules/{name}")).status, 200);
         };
@@ -97,7 +98,7 @@ fn a_schedule_that_is_deleted_while_it_fires_leaves_nothing_behind(on: On) {
                 .count()
         };
         let before = started(&scene);
-        thread::sleep(std::time::Duration::from_millis(1_100));
+        rest_for(1_100);
         assert_eq!(started(&scene), before, "what is deleted fires no more");
     }
     scene.end();

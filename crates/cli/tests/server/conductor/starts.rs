@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{On, Scene, on_both, schedule};
+use super::{On, Scene, now_in_seconds, on_both, schedule};
 use crate::support::Place;
 
 on_both![
@@ -50,7 +50,7 @@ fn a_server_that_fails_is_asked_again_and_starts_once(on: On) {
     let scene = Scene::new("asked-again", on);
     scene.conductor.fail_next(2, 503, "not now");
     scene.conductor.lose_answers(1);
-    let soon = jiff::Timestamp::now().as_second() + 3;
+    let soon = now_in_seconds() + 3;
     let mut wanted = schedule("once", "report", "* * * * * *");
     wanted["scheduleStartTime"] = json!(soon * 1_000);
     wanted["scheduleEndTime"] = json!(soon * 1_000 + 1);
@@ -147,7 +147,7 @@ fn a_workflow_is_started_by_hand() {
 #[test]
 fn a_workflow_is_followed_to_its_end_when_asked() {
     let scene = Scene::new("followed", On::Sqlite);
-    let soon = jiff::Timestamp::now().as_second() + 2;
+    let soon = now_in_seconds() + 2;
     let mut wanted = schedule("long", "report", "* * * * * *");
     wanted["followWorkflow"] = json!(true);
     wanted["scheduleStartTime"] = json!(soon * 1_000);

@@ -5,4 +5,5 @@ pub mod conductor;
 pub mod postgres;
 pub mod promtool;
 pub mod proxy;
+pub mod python;
 pub mod shell;

@@ -39,6 +39,11 @@ impl Client {
         Client { address: self.address.clone(), token: token.map(str::to_owned) }
     }
 
+    /// Where the server is, without a slash at the end.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     pub(crate) fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }

@@ -1,6 +1,7 @@
 //! Conductor's scheduler API, as its clients use it, against the real binary.
 
 mod face;
+mod python;
 mod races;
 mod starts;
 mod traps;

@@ -1,5 +1,6 @@
 //! Conductor's scheduler API, as its clients use it, against the real binary.
 
+mod examples;
 mod face;
 mod python;
 mod races;

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use punctual_lab::postgres::{Durability, Server};
+use punctual_lab::python::{self, INTERPRETER};
 
-use crate::shell::{answers, command, exit_code, root, run};
+use crate::shell::{answers, command, exit_code, root, run, target};
 
 /// The seeds whose histories are part of every test, from 0 on: about a minute on two cores.
 pub(crate) const SIM_SEEDS: &str = "250";
@@ -15,17 +16,20 @@ const SIM: [&str; 7] = ["run", "--release", "--locked", "--quiet", "-p", "punctu
 
 /// Everything that must hold before a change lands.
 pub(crate) fn test() -> anyhow::Result<()> {
-    // First, although it is needed late: a machine without PostgreSQL is told so at once.
+    // First, although they are needed late: a machine without PostgreSQL or Python is told so at once.
+    let python = python::find_or_install(&target().join("python"))?;
     let server = Server::start(Durability::Off)?;
     run(&mut command("cargo", &["fmt", "--all", "--check"]))?;
     run(&mut command("cargo", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
     run(command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     if answers("cargo", &["nextest", "--version"]) {
-        run(server.tell(&mut command("cargo", &["nextest", "run", "--workspace", "--locked"])))?;
+        let mut nextest = command("cargo", &["nextest", "run", "--workspace", "--locked"]);
+        run(server.tell(nextest.env(INTERPRETER, &python)))?;
     } else {
         // nextest only makes it faster: a machine without it runs the same tests.
-        run(server.tell(&mut command("cargo", &["test", "--workspace", "--all-targets", "--locked"])))?;
+        let mut tests = command("cargo", &["test", "--workspace", "--all-targets", "--locked"]);
+        run(server.tell(tests.env(INTERPRETER, &python)))?;
     }
     run(server.tell(&mut command("cargo", &["test", "--workspace", "--doc", "--locked"])))?;
     drop(server);
@@ -36,6 +40,13 @@ pub(crate) fn test() -> anyhow::Result<()> {
     } else {
         println!("\ncargo-deny is not installed: licences and duplicates are not checked here");
     }
+    Ok(())
+}
+
+/// Conductor's public client, for tests that are run without `cargo xtask test`.
+pub(crate) fn python() -> anyhow::Result<()> {
+    let python = python::find_or_install(&target().join("python"))?;
+    println!("{} has it, and tests find it there", python.display());
     Ok(())
 }
 

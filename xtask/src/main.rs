@@ -11,7 +11,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test      everything that must hold: fmt, clippy, docs, tests, doctests, a sample of the simulation, dependency audit
-            (what CI runs; with a PostgreSQL server of its own)
+            (what CI runs; with a PostgreSQL server of its own, and Conductor's public client for Python)
   oracle    the full calendar sweep: every zone, every clock change from 2000 to 2037, against brute force
   differential  a million random operations, or as many as it is told, on the model and every store
   sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json];
@@ -23,6 +23,7 @@ cargo xtask COMMAND
             several nodes on PostgreSQL beside workers with SKIP LOCKED
   postgres  a throwaway PostgreSQL server, for a command or until Ctrl-C: cargo xtask postgres [--durable] [-- COMMAND ARGS];
             the command finds it in PUNCTUAL_TEST_POSTGRES
+  python    Conductor's public client for Python in target/python, where tests that are run by themselves find it
   plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|seed|sim]
   help      this text
 ";
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         ["differential"] => done(commands::differential("1000000")),
         ["differential", operations] => done(commands::differential(operations)),
         ["postgres", rest @ ..] => postgres::postgres(rest),
+        ["python"] => done(commands::python()),
         ["plant"] => done(plant::plant(None)),
         ["plant", field] => done(plant::plant(Some(field))),
         [] | ["help" | "--help" | "-h"] => {

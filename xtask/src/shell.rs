@@ -11,6 +11,11 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().expect("xtask lies in the workspace").to_owned()
 }
 
+/// Where Cargo puts what it builds, and what tests need is kept.
+pub(crate) fn target() -> PathBuf {
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 /// A command at the workspace's root.
 pub(crate) fn command(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);

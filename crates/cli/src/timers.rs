@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::client::{Client, ClientArgs, Failure, Query, read_all};
+use crate::client::{Client, ClientArgs, Failure, Query, every_face, read_all};
 use crate::output::{plural, print, print_json, table};
 use crate::times::ZoneArgs;
 use crate::views::{Past, Schedule};
@@ -32,7 +32,7 @@ pub(crate) struct TimersArgs {
 
 pub(crate) async fn run(args: TimersArgs) -> anyhow::Result<()> {
     let client = args.client.look().await?;
-    let list = client.list("/api/schedules", &Query::default(), usize::MAX).await?;
+    let list = client.list("/api/schedules", &every_face(), usize::MAX).await?;
     let mut schedules: Vec<Schedule> = read_all(&list)?;
     schedules.retain(|it| args.all || it.next_execution_at.is_some());
     schedules.sort_by_key(|it| (it.next_execution_at.unwrap_or(Timestamp::MAX), it.shown_name()));

@@ -105,6 +105,11 @@ impl Conductor {
         self.state().starts.clone()
     }
 
+    /// Every definition of a workflow that was registered, in order.
+    pub fn definitions(&self) -> Vec<Value> {
+        self.state().definitions.clone()
+    }
+
     /// How many requests came, whatever became of them.
     pub fn requests(&self) -> usize {
         self.state().seen.len()

@@ -46,23 +46,11 @@ impl Routes {
     }
 
     /// Adds routes that need a right. The guard stands before each of them, and the description names it.
-    fn with(mut self, right: Right, routes: UtoipaMethodRouter<App>) -> Routes {
-        let routes = self.guarded(right, routes);
-        self.router = self.router.routes(routes);
-        self
-    }
-
-    /// The same for Conductor's API, whose clients read another shape of errors.
-    fn with_conductor(mut self, right: Right, routes: UtoipaMethodRouter<App>) -> Routes {
-        let (schemas, paths, guarded) = self.guarded(right, routes);
-        let shaped = guarded.layer(from_fn(in_their_shape));
-        self.router = self.router.routes((schemas, paths, shaped));
-        self
-    }
-
-    fn guarded(&self, right: Right, (schemas, mut paths, methods): UtoipaMethodRouter<App>) -> UtoipaMethodRouter<App> {
+    fn with(mut self, right: Right, (schemas, mut paths, methods): UtoipaMethodRouter<App>) -> Routes {
         paths.paths.values_mut().for_each(|item| describe(item, right));
-        (schemas, paths, methods.route_layer(from_fn_with_state((self.app.clone(), right), guard)))
+        let guarded = methods.route_layer(from_fn_with_state((self.app.clone(), right), guard));
+        self.router = self.router.routes((schemas, paths, guarded));
+        self
     }
 }
 
@@ -122,33 +110,33 @@ pub fn router(app: App) -> Router {
         .with(Right::View, routes!(projects::list))
         .with(Right::View, routes!(openapi::document))
         .with(Right::View, routes!(docs::page))
-        .with_conductor(Right::Edit, routes!(conductor::schedules::save))
-        .with_conductor(Right::View, routes!(conductor::schedules::list))
-        .with_conductor(Right::View, routes!(conductor::search::schedules))
-        .with_conductor(Right::View, routes!(conductor::schedules::show))
-        .with_conductor(Right::Edit, routes!(conductor::schedules::delete))
-        .with_conductor(Right::Edit, routes!(conductor::schedules::pause))
-        .with_conductor(Right::Edit, routes!(conductor::schedules::pause_by_get))
-        .with_conductor(Right::Edit, routes!(conductor::schedules::resume))
-        .with_conductor(Right::Edit, routes!(conductor::schedules::resume_by_get))
-        .with_conductor(Right::View, routes!(conductor::executions::of_schedule))
-        .with_conductor(Right::View, routes!(conductor::times::of_schedule))
-        .with_conductor(Right::View, routes!(conductor::times::next_few))
-        .with_conductor(Right::View, routes!(conductor::search::executions))
-        .with_conductor(Right::Edit, routes!(conductor::bulk::pause))
-        .with_conductor(Right::Edit, routes!(conductor::bulk::resume))
-        .with_conductor(Right::View, routes!(conductor::tags::list))
-        .with_conductor(Right::Edit, routes!(conductor::tags::put))
-        .with_conductor(Right::Edit, routes!(conductor::tags::delete))
-        .with_conductor(Right::Administer, routes!(conductor::admin::pause))
-        .with_conductor(Right::Administer, routes!(conductor::admin::resume))
-        .with_conductor(Right::Administer, routes!(conductor::admin::requeue))
-        .with_conductor(Right::View, routes!(conductor::admin::test_timeout))
-        .with_conductor(Right::Nobody, routes!(conductor::token::exchange))
-        .with_conductor(Right::Edit, routes!(conductor::workflow::start))
-        .with_conductor(Right::Edit, routes!(conductor::workflow::define))
-        .with_conductor(Right::Edit, routes!(conductor::workflow::redefine))
-        .with_conductor(Right::View, routes!(conductor::workflow::definitions))
+        .with(Right::Edit, routes!(conductor::schedules::save))
+        .with(Right::View, routes!(conductor::schedules::list))
+        .with(Right::View, routes!(conductor::search::schedules))
+        .with(Right::View, routes!(conductor::schedules::show))
+        .with(Right::Edit, routes!(conductor::schedules::delete))
+        .with(Right::Edit, routes!(conductor::schedules::pause))
+        .with(Right::Edit, routes!(conductor::schedules::pause_by_get))
+        .with(Right::Edit, routes!(conductor::schedules::resume))
+        .with(Right::Edit, routes!(conductor::schedules::resume_by_get))
+        .with(Right::View, routes!(conductor::executions::of_schedule))
+        .with(Right::View, routes!(conductor::times::of_schedule))
+        .with(Right::View, routes!(conductor::times::next_few))
+        .with(Right::View, routes!(conductor::search::executions))
+        .with(Right::Edit, routes!(conductor::bulk::pause))
+        .with(Right::Edit, routes!(conductor::bulk::resume))
+        .with(Right::View, routes!(conductor::tags::list))
+        .with(Right::Edit, routes!(conductor::tags::put))
+        .with(Right::Edit, routes!(conductor::tags::delete))
+        .with(Right::Administer, routes!(conductor::admin::pause))
+        .with(Right::Administer, routes!(conductor::admin::resume))
+        .with(Right::Administer, routes!(conductor::admin::requeue))
+        .with(Right::View, routes!(conductor::admin::test_timeout))
+        .with(Right::Nobody, routes!(conductor::token::exchange))
+        .with(Right::Edit, routes!(conductor::workflow::start))
+        .with(Right::Edit, routes!(conductor::workflow::define))
+        .with(Right::Edit, routes!(conductor::workflow::redefine))
+        .with(Right::View, routes!(conductor::workflow::definitions))
         .with(Right::Nobody, routes!(health::live))
         .with(Right::Nobody, routes!(health::ready));
     let (router, description) = routes.router.split_for_parts();
@@ -166,5 +154,6 @@ pub fn router(app: App) -> Router {
         .layer(axum::Extension(page))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(in_time))
+        .layer(from_fn(in_their_shape))
         .with_state(app)
 }

@@ -19,14 +19,19 @@ const HISTORY_LOOKED_AT: usize = 1_000;
 /// The most candidates that are told.
 const TOLD_MAX: usize = 10;
 
+/// Schedules of every face: whoever sits at the server looks at all of them.
+pub(crate) fn every_face() -> Query {
+    Query::default().with("face", Some("all"))
+}
+
 /// The schedule that a name, an id or the unique beginning of an id means, as the API has it.
 pub(crate) async fn schedule(client: &Client, text: &str) -> Result<Value, Failure> {
     if let Ok(id) = text.parse::<Uuid>() {
         return client.get(&format!("/api/schedules/{id}"), &Query::default()).await;
     }
-    let named = client.list("/api/schedules", &Query::default().with("name", Some(text)), LOOKED_AT).await?;
+    let named = client.list("/api/schedules", &every_face().with("name", Some(text)), LOOKED_AT).await?;
     let found = if named.is_empty() && is_prefix(text) {
-        let all = client.list("/api/schedules", &Query::default(), LOOKED_AT).await?;
+        let all = client.list("/api/schedules", &every_face(), LOOKED_AT).await?;
         all.into_iter().filter(|it| begins_with(&it["scheduleId"], text)).collect()
     } else {
         named

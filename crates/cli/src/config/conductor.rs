@@ -78,6 +78,12 @@ impl ConductorConfig {
         }
         // The adaptive jitter of newer servers has a maximum, too.
         let jitter = number("jitter_max_ms", 0..=86_400_000, number("max_schedule_jitter_ms", 0..=86_400_000, 0));
+        if let Some(value) = section.get("key_id").filter(|_| section.get("key_secret").is_none()) {
+            value.refuse("a key has a secret", "add key_secret, as in { env = \"NAME\" } or { file = \"PATH\" }");
+        }
+        if let Some(value) = section.get("key_secret").filter(|_| section.get("key_id").is_none()) {
+            value.refuse("a secret belongs to a key", "add key_id");
+        }
         let is_given = |key: &&'static str| section.get(key).is_some();
         ConductorConfig {
             server_url: section.get("server_url").and_then(read_url),

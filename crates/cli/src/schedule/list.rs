@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::client::{ClientArgs, Query, read_all};
+use crate::client::{ClientArgs, every_face, read_all};
 use crate::output::{one_line, print, print_json, table};
 use crate::times::ZoneArgs;
 use crate::views::Schedule;
@@ -33,7 +33,7 @@ pub(super) struct ListArgs {
 
 pub(super) async fn run(args: ListArgs) -> anyhow::Result<()> {
     let client = args.client.look().await?;
-    let query = Query::default().with("agentId", args.agent.as_ref()).with("projectId", args.project.as_ref());
+    let query = every_face().with("agentId", args.agent.as_ref()).with("projectId", args.project.as_ref());
     let list = client.list("/api/schedules", &query, args.limit).await?;
     if args.client.json {
         return print_json(&Value::from(list));

@@ -80,6 +80,7 @@ fn machine_name() -> String {
 
 pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     log::start(args.log_format)?;
+    let read_at = reload::stamp_of(args.config.as_deref());
     let (config, zones) =
         if args.demo { Config::built_in(demo::CONFIG, "the demo")? } else { Config::load(args.config.as_deref())? };
     let runners = Arc::new(Runners::new(build::runners(&config)?));
@@ -136,6 +137,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         }
         let reloader = reload::Reloader {
             file: args.config.clone(),
+            read_at,
             config,
             store: Arc::clone(&store),
             editor: file_editor,

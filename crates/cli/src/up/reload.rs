@@ -31,6 +31,8 @@ const HEARD_AFTER: Duration = Duration::from_secs(1);
 /// What a new configuration is taken over into.
 pub(super) struct Reloader {
     pub(super) file: Option<PathBuf>,
+    /// What the file was when it was read: whoever writes it while the server starts is heard too.
+    pub(super) read_at: Stamp,
     pub(super) config: Config,
     pub(super) store: Arc<dyn Store>,
     pub(super) editor: Editor,
@@ -41,14 +43,14 @@ pub(super) struct Reloader {
 }
 
 /// What tells one state of a file from another.
-type Stamp = Option<(SystemTime, u64)>;
+pub(super) type Stamp = Option<(SystemTime, u64)>;
 
 impl Reloader {
     /// Watches the file until `stop`.
     pub(super) async fn watch(mut self, stop: CancellationToken) -> anyhow::Result<()> {
         let mut asked = signal(SignalKind::hangup()).context("watching for SIGHUP")?;
         let path = self.file.clone().unwrap_or_else(|| DEFAULT_FILE.into());
-        let (mut taken, mut seen) = (stamp(&path), stamp(&path));
+        let (mut taken, mut seen) = (self.read_at, self.read_at);
         loop {
             let is_asked = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
@@ -100,6 +102,11 @@ impl Reloader {
         }
         Ok(())
     }
+}
+
+/// What the file that is named, or the usual one, is now.
+pub(super) fn stamp_of(file: Option<&Path>) -> Stamp {
+    stamp(file.unwrap_or(Path::new(DEFAULT_FILE)))
 }
 
 fn stamp(path: &Path) -> Stamp {

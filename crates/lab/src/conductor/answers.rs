@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) key: Option<(String, String)>,
     /// Counts how often tokens were voided; the valid one names the count.
     pub(super) tokens: usize,
+    /// What was registered, in order.
+    pub(super) definitions: Vec<Value>,
     pub(super) schedules: Value,
     pub(super) next_few: Value,
     /// Whether schedules are paused by GET and by nothing else, as on some servers.
@@ -69,6 +71,7 @@ pub(super) fn answer(state: &mut State, seen: Seen) -> Option<Reply> {
             state.losing = state.losing.saturating_sub(1);
             Some(reply).filter(|_| !is_lost)
         }
+        ("PUT", "/metadata/workflow") => Some(state.register(&seen.body)),
         ("GET", "/scheduler/schedules") => Some(json(200, or_empty(&state.schedules))),
         ("GET", "/scheduler/nextFewSchedules") => Some(json(200, or_empty(&state.next_few))),
         (method @ ("PUT" | "GET"), path) if path.ends_with("/pause") => {
@@ -131,6 +134,13 @@ impl State {
                 text(200, "")
             }
         }
+    }
+
+    fn register(&mut self, body: &Value) -> Reply {
+        let Some(definitions) = body.as_array() else { return refusal(400, "A list of definitions is expected") };
+        self.definitions.extend(definitions.iter().cloned());
+        let names: Vec<&Value> = definitions.iter().map(|definition| &definition["name"]).collect();
+        json(200, json!({"bulkSuccessfulResults": names, "bulkErrorResults": {}}))
     }
 
     fn workflow(&self, id: &str) -> Reply {
@@ -196,6 +206,16 @@ mod tests {
         assert_eq!(state.starts.len(), 1);
         assert!(start(&mut state, "FAIL_ON_RUNNING").starts_with("200"));
         assert_eq!((state.starts.len(), state.seen.len()), (2, 5));
+    }
+
+    #[test]
+    fn definitions_are_kept_in_order() {
+        let mut state = State::default();
+        let put = |state: &mut State, body: Value| ask(state, "PUT", "/metadata/workflow", body);
+        let answer = put(&mut state, json!([{"name": "b"}, {"name": "a"}]));
+        assert_eq!(answer, r#"200 {"bulkErrorResults":{},"bulkSuccessfulResults":["b","a"]}"#);
+        assert!(put(&mut state, json!({"name": "c"})).starts_with("400"));
+        assert_eq!(state.definitions, [json!({"name": "b"}), json!({"name": "a"})]);
     }
 
     #[test]

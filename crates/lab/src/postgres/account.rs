@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::shell::said;
+use crate::shell::{is_root, said};
 
 /// Who may stand in for root, the most fitting first.
 const NAMES: [&str; 2] = ["postgres", "nobody"];
@@ -34,11 +34,6 @@ impl Account {
         }
         bail!("PostgreSQL refuses to run as root, and there is no user {} to run it", NAMES.join(" or "))
     }
-}
-
-/// Whether this process may do everything.
-pub(super) fn is_root() -> bool {
-    said("id", &["-u"]).is_some_and(|id| id == "0")
 }
 
 /// Makes a command run as an account, without any of root's groups.

@@ -1,14 +1,12 @@
-//! Installing PostgreSQL where nobody has to be asked: as root, on a system with `apt-get`, which is what CI mostly is.
+//! Installing PostgreSQL's programs, without a server that runs.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Context;
 
-use super::account::is_root;
-use crate::shell::{answers, run};
+use crate::apt;
 
 /// What to do where it is not done for you.
 pub(super) const ADVICE: &str = "\
@@ -24,26 +22,11 @@ const SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
 /// Without it, installing the programs would also start a server that nobody asked for.
 const NO_SERVER: &str = "create_main_cluster = false";
 
-/// Whether it can be installed without asking anybody.
-pub(super) fn is_possible() -> bool {
-    is_root() && answers("apt-get", &["--version"])
-}
-
 /// Installs the programs, and says how. No server is created or started.
 pub(super) fn install() -> anyhow::Result<()> {
     println!("\nNo PostgreSQL that is new enough is here: its programs are installed, without a server that runs.");
     forgo_server(Path::new(SETTINGS)).with_context(|| format!("writing {SETTINGS}"))?;
-    let apt = |args: &[&str]| {
-        // Somebody else may be installing something; and nobody is there to answer questions.
-        let mut apt = Command::new("apt-get");
-        apt.args(["--option", "DPkg::Lock::Timeout=120", "--quiet"])
-            .args(args)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .env("UCF_FORCE_CONFFOLD", "1");
-        run(&mut apt)
-    };
-    apt(&["update"])?;
-    apt(&["install", "--yes", "--no-install-recommends", "postgresql"])
+    apt::install(&["postgresql"])
 }
 
 fn forgo_server(settings: &Path) -> anyhow::Result<()> {

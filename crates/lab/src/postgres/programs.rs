@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::install;
+use crate::apt;
 use crate::shell::said;
 
 /// The oldest version that the store promises to work with.
@@ -28,7 +29,7 @@ impl Programs {
         if let Some(programs) = find() {
             return Ok(programs);
         }
-        if install::is_possible() {
+        if apt::is_possible() {
             install::install()?;
             if let Some(programs) = find() {
                 return Ok(programs);

@@ -71,8 +71,19 @@ pub(crate) fn no_schedule(name: &str) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("Schedule '{}' not found", name.escape_debug()))
 }
 
-/// Gives problems the shape that clients of Conductor read.
+/// Where clients of Conductor come.
+const PATHS: [&str; 4] = ["/api/scheduler", "/api/token", "/api/workflow", "/api/metadata"];
+
+/// Whether a path is one of theirs, known or not.
+fn is_theirs(path: &str) -> bool {
+    PATHS.iter().any(|own| path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+/// Gives problems the shape that clients of Conductor read, if it is they who have come.
 pub(crate) async fn in_their_shape(request: Request, next: Next) -> Response {
+    if !is_theirs(request.uri().path()) {
+        return next.run(request).await;
+    }
     let mut response = next.run(request).await;
     let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
     let told = ErrorResponse::of(error.problem());

@@ -74,6 +74,9 @@ pub(super) async fn save(
 impl Wanted {
     fn read(app: &App, caller: &Caller, request: WorkflowSchedule, now: Timestamp) -> Result<Wanted, ApiError> {
         let name = checked_name(request.name.as_deref())?;
+        if request.catch_up_max == Some(0) {
+            return Err(refused("catchUpMax", "catchUpMax: use 1 or more, or leave it out"));
+        }
         let (trigger, zone) = trigger(app, &request)?;
         let bounds = bounds(&request)?;
         let start = request
@@ -153,6 +156,9 @@ fn into_tags(tags: Vec<TagView>) -> Vec<punctual_core::schedule::Tag> {
 fn checked_name(name: Option<&str>) -> Result<String, ApiError> {
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| refused("name", "Schedule name is required"))?;
+    if name == "search" {
+        return Err(refused("name", "Schedule name: 'search' is a path of this API; use another name"));
+    }
     if NAME_MAX < name.chars().count() || name.chars().any(char::is_control) {
         return Err(refused(
             "name",

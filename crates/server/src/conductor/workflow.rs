@@ -21,7 +21,7 @@ use super::save::retry_of;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::Body;
+use crate::extract::Asked;
 
 /// How long a server may take to start a workflow before the client is told that it takes too long.
 const WAITED_MAX: Duration = Duration::from_secs(20);
@@ -39,7 +39,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) async fn start(
     State(app): State<App>,
     caller: Caller,
-    Body(request): Body<StartRequest>,
+    Asked { body: request, by }: Asked<StartRequest>,
 ) -> Result<Response, ApiError> {
     let workflow = request.into_workflow().map_err(|error| refused(&error.field.clone(), error.to_string()))?;
     let workflows = app.settings.roster.now().workflows;
@@ -53,7 +53,9 @@ pub(crate) async fn start(
     }
     let agent = workflows.agent_for(&workflow.name).to_owned();
     let strategy = workflow.idempotency_strategy;
-    let by = By { once: once(&caller, &workflow), ..caller.by() };
+    // The header is for whoever asks this server, the field for whoever starts workflows: either is enough.
+    let once = by.once.clone().or_else(|| once(&caller, &workflow));
+    let by = By { once, ..by };
     let terms = terms(&app, &caller, agent.clone(), workflow)?;
     let run = match app.editor_for(&by).run_agent(terms, app.now()).await {
         Ok(run) => run.id,

@@ -185,8 +185,11 @@ impl Conditions {
 
 fn of_schedules(filter: &ScheduleFilter) -> Conditions {
     let words = |all: &Vec<Condition>| to_json(&all.iter().map(|it| it.as_str()).collect::<Vec<_>>());
+    // What a name or a workflow finds is few: the face must not be what they are looked for by.
+    let is_narrow = filter.name.is_some() || filter.workflow.is_some();
+    let of_face = if is_narrow { " AND +face = ?" } else { " AND face = ?" };
     Conditions::new()
-        .is(" AND face = ?", filter.face.map(|face| face.as_str()))
+        .is(of_face, filter.face.map(|face| face.as_str()))
         .of_projects(filter.projects.as_ref())
         .is(" AND agent = ?", filter.agent.clone())
         .is(" AND workflow = ?", filter.workflow.clone())

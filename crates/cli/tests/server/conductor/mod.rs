@@ -1,7 +1,9 @@
 //! Conductor's scheduler API, as its clients use it, against the real binary.
 
+mod examples;
 mod face;
 mod import;
+mod python;
 mod races;
 mod scenarios;
 mod starts;

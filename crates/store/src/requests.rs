@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Attempt, PlanEntry, RecordState, RunChange, ScheduleRecord, SkipEntry, Verdict};
 use punctual_core::plan::{Limits, Outage};
 use punctual_core::run::{Outcome, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
-use punctual_core::schedule::{Cursor, Face, Schedule};
+use punctual_core::schedule::{Cursor, Face, PauseKind, Schedule, ScheduleState};
 use punctual_core::time::zone::floor_microsecond;
 use punctual_core::{By, Elapsed, NodeId, RunId, ScheduleId, Token};
 use serde::{Deserialize, Serialize};
@@ -470,6 +470,16 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// That of a schedule.
+    pub fn of(schedule: &Schedule) -> Condition {
+        match &schedule.state {
+            ScheduleState::Active => Condition::Active,
+            ScheduleState::Paused(pause) if pause.kind == PauseKind::Disabled => Condition::Disabled,
+            ScheduleState::Paused(_) => Condition::Paused,
+            ScheduleState::Ended(_) => Condition::Ended,
+        }
+    }
+
     /// The word for it in SQL.
     pub fn as_str(self) -> &'static str {
         match self {

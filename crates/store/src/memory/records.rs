@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use punctual_core::ScheduleId;
 use punctual_core::journal::RecordState;
 use punctual_core::run::Run;
-use punctual_core::schedule::{PauseKind, Schedule, ScheduleState};
+use punctual_core::schedule::Schedule;
 
 use super::{MemoryStore, State};
 use crate::error::Result;
@@ -109,12 +109,6 @@ fn has(text: Option<&str>, part: &str) -> bool {
 
 fn is_meant(schedule: &Schedule, filter: &ScheduleFilter) -> bool {
     let workflow = schedule.work.workflow().map(|workflow| workflow.name.as_str());
-    let condition = match &schedule.state {
-        ScheduleState::Active => Condition::Active,
-        ScheduleState::Paused(pause) if pause.kind == PauseKind::Disabled => Condition::Disabled,
-        ScheduleState::Paused(_) => Condition::Paused,
-        ScheduleState::Ended(_) => Condition::Ended,
-    };
     let texts = [schedule.name.as_deref(), workflow, schedule.description.as_deref()];
     filter.face.is_none_or(|face| face == schedule.face)
         && filter.projects.as_ref().is_none_or(|projects| projects.contains(&schedule.project))
@@ -123,7 +117,7 @@ fn is_meant(schedule: &Schedule, filter: &ScheduleFilter) -> bool {
         && filter.name.as_ref().is_none_or(|name| Some(name) == schedule.name.as_ref())
         && filter.name_part.as_ref().is_none_or(|part| has(schedule.name.as_deref(), part))
         && filter.text.as_ref().is_none_or(|text| texts.iter().any(|it| has(*it, text)))
-        && filter.conditions.as_ref().is_none_or(|conditions| conditions.contains(&condition))
+        && filter.conditions.as_ref().is_none_or(|conditions| conditions.contains(&Condition::of(schedule)))
 }
 
 fn fits(item: &RecordItem, filter: &RecordFilter) -> bool {

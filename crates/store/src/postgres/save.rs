@@ -15,6 +15,7 @@ use super::fault::Done;
 use super::values::At;
 use crate::change::name_of;
 use crate::columns::{StateColumns, definition, is_same_definition, signed, to_json};
+use crate::requests::Condition;
 use crate::writing::{Changes, Line, LineRecord, Row};
 
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
@@ -159,6 +160,11 @@ pub(super) async fn send(client: &Client, statements: &[Statement], last: &str) 
     Ok(())
 }
 
+/// A text as the server takes it: without the one character that it does not.
+fn as_text(text: &str) -> String {
+    text.replace('\0', "")
+}
+
 /// The digest that terms are known by.
 pub(super) fn terms_id(terms: &Terms) -> (Uuid, String) {
     let body = to_json(terms);
@@ -167,15 +173,24 @@ pub(super) fn terms_id(terms: &Terms) -> (Uuid, String) {
 }
 
 fn insert_terms(runs: &[&Run]) -> Statement {
-    let mut terms: BTreeMap<Uuid, String> = BTreeMap::new();
+    let mut terms: BTreeMap<Uuid, (&Terms, String)> = BTreeMap::new();
     let mut seen: std::collections::BTreeSet<*const Terms> = std::collections::BTreeSet::new();
     for run in runs {
         if seen.insert(std::sync::Arc::as_ptr(&run.terms)) {
-            terms.extend([terms_id(&run.terms)]);
+            let (id, body) = terms_id(&run.terms);
+            terms.insert(id, (&run.terms, body));
         }
     }
-    let sql = "INSERT INTO terms SELECT * FROM unnest($1::uuid[], $2::text[]) ON CONFLICT DO NOTHING";
-    Statement::new(sql).uuids(terms.keys().copied()).texts(terms.values().cloned())
+    let sql = "INSERT INTO terms SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[])
+        ON CONFLICT DO NOTHING";
+    let starts = || terms.values().map(|(terms, _)| terms.work.workflow_start());
+    let project = |(terms, _): &(&Terms, String)| terms.project.as_deref().map(as_text);
+    Statement::new(sql)
+        .uuids(terms.keys().copied())
+        .texts(terms.values().map(|(_, body)| body.clone()))
+        .maybe_texts(terms.values().map(project))
+        .maybe_texts(starts().map(|start| Some(as_text(&start?.schedule))))
+        .maybe_texts(starts().map(|start| Some(as_text(&start?.workflow))))
 }
 
 /// What runs have in common that take the same step of a usual life: they are claimed, they start, or they end and nothing is
@@ -315,7 +330,12 @@ fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
             .maybe_texts(schedules().map(|schedule| schedule.name.clone()))
             .maybe_texts(schedules().map(|schedule| schedule.project.clone()))
             .texts(schedules().map(|schedule| schedule.zone.clone()))
-            .texts(schedules().map(definition));
+            .texts(schedules().map(definition))
+            .texts(schedules().map(|schedule| schedule.face.as_str().to_owned()))
+            .texts(schedules().map(|schedule| as_text(schedule.work.agent())))
+            .maybe_texts(schedules().map(|schedule| Some(as_text(&schedule.work.workflow()?.name))))
+            .texts(schedules().map(|schedule| Condition::of(schedule).as_str().to_owned()))
+            .maybe_texts(schedules().map(|schedule| schedule.description.as_deref().map(as_text)));
         statements.push(statement);
     }
 }
@@ -430,11 +450,11 @@ fn insert_records(lines: &[&Line]) -> Option<Statement> {
         .maybe_uuids(lines().map(|line| line.schedule.map(|id| id.0)))
         .maybe_uuids(lines().map(|line| line.run.map(|id| id.0)))
         .maybe_texts(lines().map(project))
-        .texts(records().map(|record| record.schedule.clone()))
-        .texts(records().map(|record| record.workflow.clone()))
-        .maybe_texts(records().map(|record| record.workflow_id.clone()))
+        .texts(records().map(|record| as_text(&record.schedule)))
+        .texts(records().map(|record| as_text(&record.workflow)))
+        .maybe_texts(records().map(|record| record.workflow_id.as_deref().map(as_text)))
         .texts(records().map(|record| record.state.as_str().to_owned()))
-        .maybe_texts(records().map(|record| record.note.clone()))
+        .maybe_texts(records().map(|record| record.note.as_deref().map(as_text)))
         .times(records().map(|record| record.scheduled_at))
         .times(records().map(|record| record.executed_at));
     (!found.is_empty()).then_some(statement)

@@ -39,7 +39,7 @@ pub(super) const BUGS: &[Bug] = &[
         "answer(&mut diff.new, timetable, cursor.at, horizon",
     ),
     ("a run stays where its slot is skipped", "plan/replan.rs", ".filter(|slot| slot.skipped.is_none())", ""),
-    ("a pause withdraws what is due", "plan/replan.rs", "planned().filter(|run| now < run.scheduled_at)", "planned()"),
+    ("a pause withdraws what is due", "plan/replan.rs", "now < run.scheduled_at || schedule", "true || schedule"),
     ("an edit withdraws manual runs", "plan/replan.rs", " && run.key.is_slot()", ""),
     ("a skip range reaches over an answer", "plan/answers.rs", "        self.is_contiguous = false;\n", ""),
     ("a resumed run can be late", "plan/admission.rs", "if 1 < run.attempt || run.resumes {", "if 1 < run.attempt {"),

@@ -68,8 +68,8 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "every schedule is in UTC",
         "server/src/api/schedule_fields.rs",
-        "zone: zone.name().to_owned(),",
-        "zone: \"UTC\".to_owned(),",
+        "Schedule::draft(work, trigger, zone.name(), now)",
+        "Schedule::draft(work, trigger, \"UTC\", now)",
     ),
     (
         "a time in a gap is always skipped",

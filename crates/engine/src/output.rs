@@ -1,16 +1,16 @@
 //! Output: what work prints goes to the store as it comes, so that whoever asks any node can follow it.
 //!
 //! In: bytes, from [`Printer`]s. Out: pieces of text in the store, the end of each attempt. Invariant: whatever is printed, the work
-//! never waits for it, and it costs a bounded amount of memory; what comes faster than it can be written is left out.
+//! never waits for it, and it costs a bounded amount of memory; of what comes faster than it can be written, the end is kept.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::SignedDuration;
 use punctual_core::RunId;
 pub use punctual_store::Stream;
 use punctual_store::{Piece, Store};
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -26,16 +26,13 @@ const WRITE_AFTER: SignedDuration = SignedDuration::from_millis(250);
 /// As much is written at once without waiting for more.
 const WRITE_AT_ONCE: usize = 256 * 1024;
 
-/// How many prints may wait to be taken in.
-const WAITING_MAX: usize = 256;
-
 /// The longest text of one piece.
 const PIECE_MAX: usize = 16 * 1024;
 
 /// Takes what one attempt prints.
 #[derive(Debug, Clone)]
 pub struct Printer {
-    to: Option<mpsc::Sender<Print>>,
+    to: Option<Arc<Tray>>,
     run: RunId,
     epoch: u64,
     attempt: u32,
@@ -43,84 +40,16 @@ pub struct Printer {
     total: Arc<AtomicU64>,
 }
 
-/// What was printed at once.
-#[derive(Debug)]
-struct Print {
-    run: RunId,
-    epoch: u64,
-    attempt: u32,
-    stream: Stream,
-    bytes: Vec<u8>,
-    ends_at: u64,
-}
-
-impl Printer {
-    /// One whose prints nobody sees.
-    pub fn nowhere() -> Printer {
-        Printer { to: None, run: RunId(uuid::Uuid::nil()), epoch: 0, attempt: 0, total: Arc::default() }
-    }
-
-    /// One whose prints go to whoever holds the other end: for tests of runners.
-    pub fn overheard() -> (Printer, Overheard) {
-        let (to, from) = mpsc::channel(WAITING_MAX);
-        (Printer { to: Some(to), ..Printer::nowhere() }, Overheard(from))
-    }
-
-    /// Takes what was printed. It never waits: what nobody has time for is left out.
-    pub fn print(&self, stream: Stream, bytes: &[u8]) {
-        let length = bytes.len() as u64;
-        let ends_at = self.total.fetch_add(length, Ordering::Relaxed) + length;
-        let Some(to) = self.to.as_ref().filter(|_| !bytes.is_empty()) else { return };
-        let (run, epoch, attempt, bytes) = (self.run, self.epoch, self.attempt, bytes.to_vec());
-        to.try_send(Print { run, epoch, attempt, stream, bytes, ends_at }).ok();
-    }
-}
-
-/// Hears what a printer takes.
-#[derive(Debug)]
-pub struct Overheard(mpsc::Receiver<Print>);
-
-impl Overheard {
-    /// What was printed since it was last asked, both streams in order.
-    pub fn text(&mut self) -> String {
-        let prints = std::iter::from_fn(|| self.0.try_recv().ok());
-        prints.map(|print| String::from_utf8_lossy(&print.bytes).into_owned()).collect()
-    }
-}
-
-/// Where the printers of a node come from.
-#[derive(Debug, Clone)]
-pub(crate) struct Press(mpsc::Sender<Print>);
-
-impl Press {
-    /// A press, and what has to run to bring what is printed to the store. It ends with `stop`, when all is written.
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        stop: CancellationToken,
-    ) -> (Press, impl Future<Output = ()> + Send + 'static) {
-        let (to, from) = mpsc::channel(WAITING_MAX);
-        let writer = Writer { store, clock, from, pending: vec![], size: 0 };
-        (Press(to), writer.run(stop))
-    }
-
-    /// A printer for an attempt.
-    pub(crate) fn printer(&self, run: RunId, epoch: u64, attempt: u32) -> Printer {
-        Printer { to: Some(self.0.clone()), run, epoch, attempt, total: Arc::default() }
-    }
-}
-
-/// Brings what is printed to the store.
-struct Writer {
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    from: mpsc::Receiver<Print>,
-    /// What waits, by attempt and stream, in the order in which they came.
-    pending: Vec<Pending>,
-    size: usize,
+/// What was printed and is not written yet: of each stream of an attempt the end, so that the last words of a flood are never lost.
+#[derive(Debug, Default)]
+struct Tray {
+    /// By attempt and stream, in the order in which they came.
+    pending: Mutex<Vec<Pending>>,
+    changed: Notify,
 }
 
 /// What one stream of an attempt has printed and is not written yet.
+#[derive(Debug)]
 struct Pending {
     run: RunId,
     epoch: u64,
@@ -132,79 +61,128 @@ struct Pending {
     has_waited: bool,
 }
 
+impl Printer {
+    /// One whose prints nobody sees.
+    pub fn nowhere() -> Printer {
+        Printer { to: None, run: RunId(uuid::Uuid::nil()), epoch: 0, attempt: 0, total: Arc::default() }
+    }
+
+    /// One whose prints go to whoever holds the other end: for tests of runners.
+    pub fn overheard() -> (Printer, Overheard) {
+        let tray = Arc::new(Tray::default());
+        (Printer { to: Some(Arc::clone(&tray)), ..Printer::nowhere() }, Overheard(tray))
+    }
+
+    /// Takes what was printed. It never waits for the store: of what comes faster than it can be written, the end is kept.
+    pub fn print(&self, stream: Stream, bytes: &[u8]) {
+        let length = bytes.len() as u64;
+        let ends_at = self.total.fetch_add(length, Ordering::Relaxed) + length;
+        let Some(tray) = self.to.as_ref().filter(|_| !bytes.is_empty()) else { return };
+        let Printer { run, epoch, attempt, .. } = *self;
+        let mut pending = tray.lock();
+        let place = pending.iter().position(|it| (it.run, it.epoch, it.stream) == (run, epoch, stream));
+        let place = place.unwrap_or_else(|| {
+            pending.push(Pending { run, epoch, attempt, stream, bytes: vec![], ends_at, has_waited: false });
+            pending.len() - 1
+        });
+        let own = &mut pending[place];
+        own.bytes.extend_from_slice(bytes);
+        // As far as it is known: the other stream may be a moment ahead.
+        own.ends_at = own.ends_at.max(ends_at);
+        let too_many = own.bytes.len().saturating_sub(OUTPUT_MAX as usize);
+        own.bytes.drain(..too_many);
+        drop(pending);
+        tray.changed.notify_one();
+    }
+}
+
+impl Tray {
+    fn lock(&self) -> MutexGuard<'_, Vec<Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn size(&self) -> usize {
+        self.lock().iter().map(|pending| pending.bytes.len()).sum()
+    }
+}
+
+/// Hears what a printer takes.
+#[derive(Debug)]
+pub struct Overheard(Arc<Tray>);
+
+impl Overheard {
+    /// What was printed since it was last asked, stream by stream.
+    pub fn text(&mut self) -> String {
+        let prints = std::mem::take(&mut *self.0.lock());
+        prints.iter().map(|pending| String::from_utf8_lossy(&pending.bytes).into_owned()).collect()
+    }
+}
+
+/// Where the printers of a node come from.
+#[derive(Debug, Clone)]
+pub(crate) struct Press(Arc<Tray>);
+
+impl Press {
+    /// A press, and what has to run to bring what is printed to the store. It ends with `stop`, when all is written.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        stop: CancellationToken,
+    ) -> (Press, impl Future<Output = ()> + Send + 'static) {
+        let tray = Arc::new(Tray::default());
+        let writer = Writer { store, clock, tray: Arc::clone(&tray) };
+        (Press(tray), writer.run(stop))
+    }
+
+    /// A printer for an attempt.
+    pub(crate) fn printer(&self, run: RunId, epoch: u64, attempt: u32) -> Printer {
+        Printer { to: Some(Arc::clone(&self.0)), run, epoch, attempt, total: Arc::default() }
+    }
+}
+
+/// Brings what is printed to the store.
+struct Writer {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    tray: Arc<Tray>,
+}
+
 impl Writer {
-    async fn run(mut self, stop: CancellationToken) {
+    async fn run(self, stop: CancellationToken) {
         loop {
-            let is_stopping = tokio::select! {
-                biased;
-                () = stop.cancelled() => true,
-                print = self.from.recv() => match print {
-                    Some(print) => { self.take(print); false }
-                    None => true,
-                },
-            };
-            if !is_stopping {
-                self.gather(&stop).await;
-            }
-            while let Ok(print) = self.from.try_recv() {
-                self.take(print);
-            }
-            self.write(is_stopping).await;
-            if is_stopping {
-                return;
-            }
             // What waits for the end of its line is written with the next look, whether that has come or not.
-            while !self.pending.is_empty() {
-                self.gather(&stop).await;
-                self.write(stop.is_cancelled()).await;
+            if self.tray.size() == 0 {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => {}
+                    () = self.tray.changed.notified() => {}
+                }
+            }
+            self.gather(&stop).await;
+            let is_stopping = stop.is_cancelled();
+            self.write(is_stopping).await;
+            if is_stopping && self.tray.size() == 0 {
+                return;
             }
         }
     }
 
     /// Waits a little for more.
-    async fn gather(&mut self, stop: &CancellationToken) {
-        let clock = Arc::clone(&self.clock);
-        let until = later(clock.now(), WRITE_AFTER);
-        while self.size < WRITE_AT_ONCE {
+    async fn gather(&self, stop: &CancellationToken) {
+        let until = later(self.clock.now(), WRITE_AFTER);
+        while self.tray.size() < WRITE_AT_ONCE {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = clock.sleep_until(until) => return,
-                print = self.from.recv() => match print {
-                    Some(print) => self.take(print),
-                    None => return,
-                },
+                () = self.clock.sleep_until(until) => return,
+                () = self.tray.changed.notified() => {}
             }
-        }
-    }
-
-    fn take(&mut self, print: Print) {
-        let Print { run, epoch, attempt, stream, bytes, ends_at } = print;
-        self.size += bytes.len();
-        let is_same = |it: &&mut Pending| (it.run, it.epoch, it.stream) == (run, epoch, stream);
-        // What does not follow on what is there had something left out before it.
-        match self.pending.iter_mut().find(is_same) {
-            Some(pending) => {
-                pending.bytes.extend_from_slice(&bytes);
-                pending.ends_at = ends_at;
-            }
-            None => self.pending.push(Pending { run, epoch, attempt, stream, bytes, ends_at, has_waited: false }),
         }
     }
 
     /// Writes whole lines, and what has waited long enough for the end of its line.
-    async fn write(&mut self, all: bool) {
-        let at = self.clock.now();
-        let mut pieces = vec![];
-        for pending in &mut self.pending {
-            let ready = pending.ready(all);
-            pending.has_waited = true;
-            let text: Vec<u8> = pending.bytes.drain(..ready).collect();
-            let end = pending.ends_at - pending.bytes.len() as u64;
-            pieces.extend(pending.pieces(&text, end, at));
-        }
-        self.pending.retain(|pending| !pending.bytes.is_empty());
-        self.size = self.pending.iter().map(|pending| pending.bytes.len()).sum();
+    async fn write(&self, all: bool) {
+        let pieces = self.pieces(all);
         if pieces.is_empty() {
             return;
         }
@@ -212,6 +190,22 @@ impl Writer {
         if let Err(error) = self.store.print(pieces, OUTPUT_MAX).await {
             warn!(%error, "{count} pieces of output could not be kept; the end of each attempt is in its report");
         }
+    }
+
+    /// Takes what is ready to be written.
+    fn pieces(&self, all: bool) -> Vec<Piece> {
+        let at = self.clock.now();
+        let mut waiting = self.tray.lock();
+        let mut pieces = vec![];
+        for pending in waiting.iter_mut() {
+            let ready = pending.ready(all);
+            pending.has_waited = true;
+            let text: Vec<u8> = pending.bytes.drain(..ready).collect();
+            let end = pending.ends_at - pending.bytes.len() as u64;
+            pieces.extend(pending.pieces(&text, end, at));
+        }
+        waiting.retain(|pending| !pending.bytes.is_empty());
+        pieces
     }
 }
 
@@ -325,12 +319,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_is_bounded_and_nobody_waits_for_it() {
+    async fn of_a_flood_the_end_is_kept_and_nobody_waits_for_it() {
         let printed = printed(async |printer: Printer| {
             let chunk = vec![b'x'; 64 * 1024];
             (0..1_000).for_each(|_| printer.print(Stream::Stdout, &chunk));
+            printer.print(Stream::Stdout, b"the end\n");
         })
         .await;
+        assert!(text_of(&printed, Stream::Stdout).ends_with("xthe end\n"), "the last words are never lost");
         let size: usize = printed.iter().map(|it| it.piece.text.len()).sum();
         assert!(0 < size && size as u64 <= OUTPUT_MAX + PIECE_MAX as u64, "{size}");
     }

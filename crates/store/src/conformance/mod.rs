@@ -72,6 +72,7 @@ macro_rules! __conformance_suite {
                 what_was_not_started_is_recorded_with_its_reason,
                 records_are_found_by_everything_that_a_filter_says,
                 old_records_go_when_a_schedule_has_too_many,
+                records_go_with_the_entries_that_they_are_made_from,
             }
             planning {
                 planning_twice_from_one_cursor_plans_once,

@@ -271,3 +271,17 @@ pub fn old_records_go_when_a_schedule_has_too_many(bench: &mut Bench) {
         10
     );
 }
+
+pub fn records_go_with_the_entries_that_they_are_made_from(bench: &mut Bench) {
+    let schedule = bench.add(starter("a", "x", json!({})));
+    fire(bench, schedule, RunEvent::Succeeded, accepted("old"));
+    bench.pass(60);
+    let long_ago = bench.now - jiff::SignedDuration::from_hours(1);
+    assert_eq!(block_on(bench.store.prune(bench.now, long_ago)).unwrap(), 0);
+    assert_eq!(all_records(bench).len(), 1, "its entry is kept");
+    assert!(0 < block_on(bench.store.prune(bench.now, bench.now)).unwrap());
+    assert_eq!(all_records(bench), []);
+    bench.pass(60);
+    fire(bench, schedule, RunEvent::Succeeded, accepted("new"));
+    assert_eq!(all_records(bench).len(), 1);
+}

@@ -56,7 +56,13 @@ enum Failure {
     DiskFull,
     Broken,
     Damaged(String),
-    Other { text: String },
+    /// Nothing is wrong with the command: the same may work later.
+    Moment {
+        text: String,
+    },
+    Other {
+        text: String,
+    },
 }
 
 struct Job<T, W> {
@@ -104,6 +110,7 @@ impl Failure {
     fn of(fault: &Fault) -> Failure {
         match (fault.severity(), fault) {
             (Severity::DiskFull, _) => Failure::DiskFull,
+            (Severity::Ordinary, _) if fault.is_passing() => Failure::Moment { text: fault.to_string() },
             (Severity::Ordinary, _) => Failure::other(fault),
             (Severity::Fatal, Fault::Sql(error)) => match error.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::SystemIoFailure) => Failure::Broken,
@@ -122,11 +129,20 @@ impl Failure {
         matches!(self, Failure::Broken | Failure::Damaged(_))
     }
 
+    /// The same, for the other commands of the group that it has undone.
+    fn for_others(&self) -> Failure {
+        match self {
+            Failure::Other { text } => Failure::Moment { text: text.clone() },
+            failure => failure.clone(),
+        }
+    }
+
     fn error(&self, doing: &'static str) -> StoreError {
         match self {
             Failure::DiskFull => StoreError::DiskFull,
             Failure::Broken => StoreError::Broken { doing },
             Failure::Damaged(what) => StoreError::Damaged { what: what.clone() },
+            Failure::Moment { text } => StoreError::Unavailable { doing, source: text.clone().into() },
             Failure::Other { text } => StoreError::Database { doing, source: text.clone().into() },
         }
     }
@@ -220,7 +236,8 @@ impl Writing {
         let done = self.transaction(first, is_urgent, queue, &mut group);
         if let Err(failure) = &done {
             self.give_up(failure);
-            group.iter_mut().for_each(|command| command.fail(failure));
+            let shared = failure.for_others();
+            group.iter_mut().for_each(|command| command.fail(&shared));
         }
         group.into_iter().for_each(|command: Box<dyn Command>| command.answer());
         if done.is_ok() {
@@ -352,7 +369,7 @@ impl Writing {
         let failure = Failure::of(&Fault::Sql(error));
         match failure {
             // Nothing is lost: it is all in the log.
-            Failure::DiskFull | Failure::Other { .. } => {}
+            Failure::DiskFull | Failure::Moment { .. } | Failure::Other { .. } => {}
             Failure::Broken | Failure::Damaged(_) => self.give_up(&failure),
         }
     }

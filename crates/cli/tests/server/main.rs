@@ -10,6 +10,7 @@ mod conductor;
 mod crash;
 mod described;
 mod docs;
+mod hostile;
 mod kept;
 mod moving;
 mod nodes;

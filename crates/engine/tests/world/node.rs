@@ -48,7 +48,7 @@ impl Clock for RuntimeClock {
 
 /// What the work of an agent is like.
 #[derive(Debug, Clone, Copy)]
-enum Work {
+pub(crate) enum Work {
     Succeeds,
     Takes(u64),
     Panics,
@@ -95,18 +95,18 @@ impl Runner for TestRunner {
 }
 
 /// A world with one node that runs by itself.
-struct Live {
-    world: World,
+pub(crate) struct Live {
+    pub(crate) world: World,
     clock: Arc<RuntimeClock>,
     nudges: Arc<Nudges>,
     seen: Seen,
     stop: CancellationToken,
-    node: JoinHandle<Result<(), NodeError>>,
+    pub(crate) node: JoinHandle<Result<(), NodeError>>,
 }
 
 impl Live {
     /// Starts a node at 08:59; `slow` works like this, and `quick` succeeds.
-    fn start(mut world: World, work: Work) -> Live {
+    pub(crate) fn start(mut world: World, work: Work) -> Live {
         let clock = Arc::new(RuntimeClock { started: Instant::now(), from: world.now, set_by: Mutex::default() });
         let seen = Seen::default();
         let runner = |work| -> Arc<dyn Runner> {
@@ -131,7 +131,7 @@ impl Live {
     }
 
     /// Time passes, and the node does what it has to do.
-    async fn pass(&mut self, seconds: u64) {
+    pub(crate) async fn pass(&mut self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         self.world.now = self.clock.now();
     }
@@ -141,8 +141,13 @@ impl Live {
         self.world.now = self.clock.now();
     }
 
+    /// Tells the node to stop.
+    pub(crate) fn shut_down(&self) {
+        self.stop.cancel();
+    }
+
     /// Tells the node to stop, and says how long that took.
-    async fn stop(&mut self) -> u64 {
+    pub(crate) async fn stop(&mut self) -> u64 {
         let told = Instant::now();
         self.stop.cancel();
         let ended = tokio::time::timeout(Duration::from_secs(3_600), &mut self.node).await;
@@ -151,12 +156,12 @@ impl Live {
         told.elapsed().as_secs()
     }
 
-    fn levels(&self) -> Vec<StopLevel> {
+    pub(crate) fn levels(&self) -> Vec<StopLevel> {
         self.seen.lock().unwrap().iter().map(|(_, level)| *level).collect()
     }
 }
 
-fn once(world: &mut World, agent: &str) -> ScheduleId {
+pub(crate) fn once(world: &mut World, agent: &str) -> ScheduleId {
     world.create(json!({"trigger": {"at": "2026-01-05T09:00:00Z"}, "work": {"agent": {"agent": agent}}}))
 }
 

@@ -79,8 +79,14 @@ fn sql_error(error: rusqlite::Error, doing: &'static str) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { what: error.to_string() },
         Some(ErrorCode::SystemIoFailure) => StoreError::Broken { doing },
         _ if is_unreadable(&error) => StoreError::Damaged { what: error.to_string() },
+        _ if is_busy(&error) => StoreError::Unavailable { doing, source: Box::new(error) },
         _ => StoreError::Database { doing, source: Box::new(error) },
     }
+}
+
+/// Whether another program holds the file: a shell of SQLite, or one that copies it.
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// Whether a column has something else than the schema lets it have.

@@ -34,6 +34,12 @@ pub(crate) enum Fault {
     Refused,
     /// It is carried out, and nobody hears of it.
     ReplyLost,
+    /// The store does not answer at the moment.
+    Unavailable,
+    /// The disk has failed for good.
+    Broken,
+    /// Whoever calls it panics.
+    Panics,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +82,11 @@ impl Door {
         match fault.filter(|(when, _)| is_hit(*when)) {
             None => call.await,
             Some((_, Fault::Refused)) => Err(broken()),
+            Some((_, Fault::Unavailable)) => {
+                Err(StoreError::Unavailable { doing: name, source: "the test wants it so".into() })
+            }
+            Some((_, Fault::Broken)) => Err(StoreError::Broken { doing: name }),
+            Some((_, Fault::Panics)) => panic!("the test wants {name} to panic"),
             Some((_, Fault::ReplyLost)) => {
                 call.await?;
                 Err(broken())

@@ -50,6 +50,8 @@ impl Clock for RuntimeClock {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work {
     Succeeds,
+    /// Succeeds, and reports this.
+    Reports(fn() -> Report),
     Takes(u64),
     Panics,
     /// Goes on until it is asked to stop.
@@ -73,7 +75,7 @@ struct TestRunner {
 impl Runner for TestRunner {
     async fn run(&self, _: Assignment, mut stop: Stop) -> Finish {
         let ending = match self.work {
-            Work::Succeeds => Ending::Succeeded,
+            Work::Succeeds | Work::Reports(_) => Ending::Succeeded,
             Work::Panics => panic!("the test wants it so"),
             Work::Takes(time) => tokio::select! {
                 () = tokio::time::sleep(Duration::from_secs(time)) => Ending::Succeeded,
@@ -90,7 +92,8 @@ impl Runner for TestRunner {
             Work::Deaf => std::future::pending().await,
         };
         self.seen.lock().unwrap().push((self.clock.boot(), stop.level()));
-        Finish { ending, report: Report::default() }
+        let report = if let Work::Reports(report) = self.work { report() } else { Report::default() };
+        Finish { ending, report }
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct LogsArgs {
 }
 
 pub(crate) async fn run(args: LogsArgs) -> anyhow::Result<()> {
-    let client = if args.follow { args.client.server()? } else { args.client.look().await? };
+    let client = if args.follow { args.client.server().await? } else { args.client.look().await? };
     let run = client::run(&client, &args.what).await?;
     if args.follow {
         return follow(&client, run, &args).await;

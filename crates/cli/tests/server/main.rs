@@ -19,6 +19,7 @@ mod output;
 mod reload;
 mod stand_in;
 mod support;
+mod tails;
 mod terminal;
 mod tls;
 mod trust;

@@ -1,6 +1,7 @@
 //! A real server in a folder of its own: started, looked at, stopped, killed.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -78,6 +79,15 @@ impl Place {
     /// The same, with more in its environment.
     pub(crate) fn punctual_with(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
         self.command(args).envs(env.iter().copied()).output().unwrap()
+    }
+
+    /// Runs a command that is told something through a pipe.
+    pub(crate) fn piped(&self, args: &[&str], text: &str) -> Output {
+        let mut command = self.command(args);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Whoever does not listen hears nothing.
+        child.stdin.take().unwrap().write_all(text.as_bytes()).ok();
+        child.wait_with_output().unwrap()
     }
 
     /// Runs a command at a terminal, where somebody answers every question so. What is on the screen in the end.

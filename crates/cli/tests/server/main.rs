@@ -11,6 +11,7 @@ mod confirm;
 mod crash;
 mod described;
 mod docs;
+mod documented;
 mod failover;
 mod kept;
 mod moving;

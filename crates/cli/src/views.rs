@@ -218,9 +218,17 @@ pub(crate) struct Agent {
     pub(crate) agent_id: String,
     pub(crate) runner: Option<String>,
     pub(crate) risk: Option<String>,
+    pub(crate) approval: Option<String>,
     pub(crate) max_concurrent: Option<u32>,
     pub(crate) timeout_ms: Option<i64>,
     pub(crate) nodes: Vec<String>,
+}
+
+impl Agent {
+    /// Whether each of its runs needs an approval.
+    pub(crate) fn asks(&self) -> bool {
+        self.approval.as_deref() == Some("always")
+    }
 }
 
 /// A node.

@@ -44,6 +44,12 @@ pub(super) const BUGS: &[Bug] = &[
     ("a skip range reaches over an answer", "plan/answers.rs", "        self.is_contiguous = false;\n", ""),
     ("a resumed run can be late", "plan/admission.rs", "if 1 < run.attempt || run.resumes {", "if 1 < run.attempt {"),
     ("people cannot run what is paused", "plan/admission.rs", "&& !is_manual", ""),
+    (
+        "a schedule has the last word about approvals",
+        "plan/admission.rs",
+        "AgentApproval::Always => true,",
+        "AgentApproval::Always => facts.risk_gate,",
+    ),
     ("a day is its date", "plan/day.rs", "zone.day_of(must_end_at)", "zone.date_key(must_end_at)"),
     ("going on is another attempt", "run/state.rs", "tally.attempt + u32::from(!resumes)", "tally.attempt + 1"),
     ("a claim keeps the epoch", "run/state.rs", "epoch: tally.epoch + 1", "epoch: tally.epoch"),

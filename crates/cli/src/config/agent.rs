@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use punctual_agents::process::{AgentError, SecretSource};
 use punctual_core::Elapsed;
+use punctual_core::plan::AgentApproval;
 use punctual_engine::roster::Risk;
 use serde_json::{Map, Value as Json, json};
 
@@ -36,6 +37,8 @@ pub(crate) struct Agent {
     pub(crate) max_concurrent: Option<NonZeroU32>,
     /// The most that its work may do.
     pub(crate) risk: Risk,
+    /// Which of its runs need an approval.
+    pub(crate) approval: AgentApproval,
 }
 
 /// What carries an agent's work out.
@@ -102,6 +105,7 @@ impl Agent {
             timeout: section.get("timeout").and_then(Value::some_duration).unwrap_or(Elapsed::from_seconds(600)),
             max_concurrent: section.get("max_concurrent").and_then(read_cap),
             risk: section.get("risk").and_then(Value::word).unwrap_or(Risk::Exec),
+            approval: section.get("approval").and_then(Value::word).unwrap_or_default(),
         };
         Some(agent)
     }
@@ -120,6 +124,7 @@ impl Agent {
             "grace": process.grace,
             "max_concurrent": self.max_concurrent,
             "risk": self.risk.word(),
+            "approval": self.approval.word(),
             "limits": process.limits.settings(),
         });
         super::print::object(settings)

@@ -152,6 +152,12 @@ pub(super) const AGENT: Keys = Keys {
         key("grace", "duration", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
         key("max_concurrent", "1 to 1000000", "none", "how many of its runs may be at work, whatever schedules say"),
         key("risk", "`read`, `write` or `exec`", "`\"exec\"`", "what a schedule that asks for approval asks it for"),
+        key(
+            "approval",
+            "`always` or `schedule`",
+            "`\"schedule\"`",
+            "which runs need an approval: all of them, whoever starts them, or those whose schedule asks for it",
+        ),
         key("limits", "table", "`{}`", "what the operating system lets it have"),
     ],
 };

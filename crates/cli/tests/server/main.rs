@@ -1,6 +1,7 @@
 //! The real binary as a server: it runs, records, stops cleanly, says what is wrong, and is killed at bad moments; alone, and
 //! several of them on one PostgreSQL.
 
+mod agent_approval;
 mod api;
 mod approvals;
 mod chaos;
@@ -13,6 +14,7 @@ mod described;
 mod docs;
 mod documented;
 mod failover;
+mod fatal;
 mod kept;
 mod moving;
 mod nodes;

@@ -141,9 +141,29 @@ impl Place {
 
     /// The same, with more arguments.
     pub(crate) fn up_with(&self, args: &[&str]) -> Server {
-        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
         let mut command = self.command(&["up"]);
-        let child = command.args(args).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        command.args(args);
+        self.start(command)
+    }
+
+    /// The same, by a command that becomes the server: it gets the binary as its last argument.
+    pub(crate) fn up_by(&self, starter: &mut Command) -> Server {
+        let mut command = self.command(&[]);
+        let mut all = Command::new(starter.get_program());
+        all.args(starter.get_args()).arg(command.get_program()).current_dir(&self.folder).stdin(Stdio::null());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => all.env(name, value),
+                None => all.env_remove(name),
+            };
+        }
+        command = all;
+        self.start(command)
+    }
+
+    fn start(&self, mut command: Command) -> Server {
+        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         Server { child }
     }
 

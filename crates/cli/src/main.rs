@@ -125,7 +125,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => transfer::export(&args)?,
         Command::Import(args) => transfer::import(&args)?,
         Command::Conductor(args) => return wait(conductor::run(args))?,
-        Command::Config(args) => config::run(args)?,
+        Command::Config(args) => return config::run(args),
         Command::Doctor(args) => return wait(doctor::run(args))?,
         Command::Completions(args) => completions::run(args)?,
     }

@@ -39,7 +39,7 @@ pub(crate) struct ClientArgs {
     #[command(flatten)]
     pub(crate) database: DatabaseArgs,
 
-    /// Print JSON, as the API has it
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

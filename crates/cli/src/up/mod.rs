@@ -9,7 +9,7 @@ mod sync;
 mod watched;
 mod web;
 
-pub(crate) use build::settings;
+pub(crate) use build::{process_agent, settings};
 pub(crate) use web::house_rules;
 
 use std::io::Write;
@@ -83,6 +83,9 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let read_at = reload::stamp_of(args.config.as_deref());
     let (config, zones) =
         if args.demo { Config::built_in(demo::CONFIG, "the demo")? } else { Config::load(args.config.as_deref())? };
+    for missing in config.missing() {
+        warn!("{}: {}; {}", missing.key, missing.problem, missing.fix);
+    }
     let runners = Arc::new(Runners::new(build::runners(&config)?));
     let rules = web::house_rules(&config, &zones)?;
     let certificate = args.web.certificate()?;

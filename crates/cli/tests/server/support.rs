@@ -167,6 +167,14 @@ impl Place {
         Server { child }
     }
 
+    /// Starts a server with more in its environment.
+    pub(crate) fn up_in(&self, env: &[(&str, &str)]) -> Server {
+        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let mut command = self.command(&["up"]);
+        command.envs(env.iter().copied()).stdout(log.try_clone().unwrap()).stderr(log);
+        Server { child: command.spawn().unwrap() }
+    }
+
     /// Waits until something is so.
     pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut(&Place) -> bool) {
         let patience = Deadline::new();

@@ -17,6 +17,7 @@ mod nodes;
 mod output;
 mod reload;
 mod stand_in;
+mod stops;
 mod support;
 mod terminal;
 mod tls;

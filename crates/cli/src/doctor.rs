@@ -48,7 +48,10 @@ impl Check {
 }
 
 pub(crate) async fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let checks = checks(args.client.http()?).await;
+    let checks = match args.client.http().await {
+        Ok(server) => checks(server).await,
+        Err(failure) => no_server(failure.to_string(), args.client.token_found_in()),
+    };
     let is_well = checks.iter().all(|check| check.good != "no");
     show(&args, &checks)?;
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -70,13 +73,7 @@ fn show(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<()> {
 async fn checks(server: Http) -> Vec<Check> {
     let alive = match server.alive().await {
         Ok(alive) => alive,
-        Err(failure) => {
-            return vec![
-                Check::new("server", Some(false), failure.to_string()),
-                Check::new("token", None, server.token_found_in()),
-                Check::new("clock", None, "nobody tells the time"),
-            ];
-        }
+        Err(failure) => return no_server(failure.to_string(), server.token_found_in().to_owned()),
     };
     let here = now();
     let found = format!("{} answers, release {}", server.url(), alive.version);
@@ -95,6 +92,14 @@ async fn checks(server: Http) -> Vec<Check> {
         Check::new("node clock", Some(is_good), format!("{} is {:+} ms from the others", node.name, node.skew_ms))
     }));
     checks
+}
+
+fn no_server(failure: String, token_found_in: String) -> Vec<Check> {
+    vec![
+        Check::new("server", Some(false), failure),
+        Check::new("token", None, token_found_in),
+        Check::new("clock", None, "nobody tells the time"),
+    ]
 }
 
 fn clock(alive: &Alive, here: Timestamp) -> Check {

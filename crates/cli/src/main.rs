@@ -8,10 +8,12 @@ mod client;
 mod completions;
 mod conductor;
 mod config;
+mod confirm;
 mod database;
 mod doctor;
 mod history;
 mod logs;
+mod machine;
 mod nodes;
 mod output;
 mod plan;
@@ -90,6 +92,10 @@ fn main() -> ExitCode {
         return code;
     }
     carry_out(Cli::parse().command).unwrap_or_else(|error| {
+        if let Some(declined) = error.downcast_ref::<confirm::Declined>() {
+            eprintln!("{declined}");
+            return ExitCode::FAILURE;
+        }
         eprintln!("error: {error:#}");
         client::exit_code(&error)
     })

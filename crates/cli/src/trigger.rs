@@ -49,7 +49,7 @@ pub(crate) struct TriggerArgs {
 }
 
 pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
-    let client = args.client.server()?;
+    let client = args.client.server().await?;
     let (mut body, may_wait) = whom(&client, &args.what).await?;
     body["prompt"] = json!(args.prompt);
     body["inputs"] = json!(args.inputs);

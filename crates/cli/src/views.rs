@@ -244,6 +244,7 @@ pub(crate) struct Node {
     pub(crate) places: u64,
     pub(crate) paused: Option<bool>,
     pub(crate) skew_ms: i64,
+    pub(crate) url: Option<String>,
     pub(crate) zone_data: String,
     pub(crate) agents: Vec<String>,
 }

@@ -77,6 +77,10 @@ pub(crate) struct NodeView {
     /// By how much its clock is ahead of the one that all nodes share.
     skew_ms: i64,
     zone_data: String,
+    /// Where clients reach it, if it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "https://blue.example:8470")]
+    url: Option<String>,
     agents: BTreeSet<String>,
 }
 
@@ -97,6 +101,7 @@ pub(crate) async fn nodes(State(app): State<App>, _: Caller) -> Result<Json<Vec<
         paused: is_paused,
         skew_ms: node.about.skew,
         zone_data: node.about.zone_data,
+        url: node.about.url,
         agents: node.agents.into_iter().filter(|name| !name.contains(':')).collect(),
     });
     Ok(Json(nodes.collect()))

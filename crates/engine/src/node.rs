@@ -638,8 +638,9 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
         (Ending::Succeeded, _) => Some(RunEvent::Succeeded),
         (_, Some(WhyStopped::Lost)) => None,
         (Ending::Failed { .. } | Ending::Stopped, Some(WhyStopped::Cancelled)) => Some(RunEvent::Cancelled),
+        (Ending::Stopped, Some(WhyStopped::Shutdown)) => Some(RunEvent::Stopped { at: now }),
         // It had begun, and how far it came nobody knows.
-        (Ending::Stopped, _) => Some(RunEvent::OwnerLost { at: now }),
+        (Ending::Stopped, None) => Some(RunEvent::OwnerLost { at: now }),
         (Ending::Failed { code, is_retryable, retry_after }, _) => {
             Some(RunEvent::Failed { at: now, code: *code, is_retryable: *is_retryable, retry_after: *retry_after })
         }

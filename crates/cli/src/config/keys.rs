@@ -271,7 +271,7 @@ pub(super) const SCHEDULE: Keys = Keys {
             "after_loss",
             "`retry` or `hold`",
             "`\"retry\"`",
-            "what follows when a node dies at work: try again, or risk nothing twice",
+            "what follows when a node dies or is stopped at work: try again, or risk nothing twice",
         ),
         key("timeout", "duration", "the agent's", "how long a run may take"),
         key("priority", "1 to 10", "`5`", "how urgent its runs are; 10 is the most"),

@@ -21,6 +21,7 @@ mod nodes;
 mod output;
 mod reload;
 mod stand_in;
+mod stops;
 mod support;
 mod tails;
 mod terminal;

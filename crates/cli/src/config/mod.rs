@@ -141,12 +141,17 @@ impl Config {
             Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => String::new(),
             read => read.with_context(|| format!("reading the configuration {}", file.display()))?,
         };
+        Config::of_text(&text, file)
+    }
+
+    /// Reads what a file holds, or would hold.
+    pub(crate) fn of_text(text: &str, file: &Path) -> anyhow::Result<(Config, Zones)> {
         let absolute =
             std::path::absolute(file).with_context(|| format!("finding the folder of {}", file.display()))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
-        let (config, zones) = read(&text, &file.display().to_string(), folder, env, ZoneSource::open)?;
+        let (config, zones) = read(text, &file.display().to_string(), folder, env, ZoneSource::open)?;
         let is_blank = text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'));
         Ok((Config { is_blank, ..config }, zones))
     }

@@ -10,6 +10,7 @@ mod client;
 mod conductor;
 mod confirm;
 mod crash;
+mod crontab;
 mod described;
 mod docs;
 mod documented;

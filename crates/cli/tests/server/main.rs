@@ -12,6 +12,7 @@ mod confirm;
 mod crash;
 mod described;
 mod docs;
+mod ends;
 mod failover;
 mod fatal;
 mod kept;

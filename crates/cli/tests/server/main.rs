@@ -14,6 +14,7 @@ mod crontab;
 mod described;
 mod docs;
 mod documented;
+mod ends;
 mod failover;
 mod fatal;
 mod kept;

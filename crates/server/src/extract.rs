@@ -4,6 +4,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
+use punctual_core::storable::{self, Unstorable};
 use punctual_core::{By, Once, RunId, ScheduleId};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -98,7 +99,25 @@ pub(crate) fn not_json() -> ApiError {
 }
 
 fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(bytes).map_err(|error| ApiError::malformed(format!("the body: {error}")))
+    let read = serde_json::from_slice(bytes).map_err(|error| ApiError::malformed(format!("the body: {error}")))?;
+    if may_be_unstorable(bytes)
+        && let Ok(value) = serde_json::from_slice(bytes)
+        && let Some((path, problem)) = storable::find_unstorable(&value)
+    {
+        let field = if path.is_empty() { "the body".to_owned() } else { path };
+        return Err(unstorable(&field, problem));
+    }
+    Ok(read)
+}
+
+/// Whether it is worth looking for what cannot be kept: a NUL character is always written as an escape.
+fn may_be_unstorable(bytes: &[u8]) -> bool {
+    let opened = bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    storable::DEPTH_MAX < opened || bytes.windows(6).any(|window| window == b"\\u0000")
+}
+
+fn unstorable(field: &str, problem: Unstorable) -> ApiError {
+    ApiError::invalid(field, problem.to_string(), "leave it out")
 }
 
 /// What stands behind the question mark.
@@ -108,8 +127,21 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params<T>, ApiError> {
+        refuse_nul(parts)?;
         let read = Query::<T>::from_request_parts(parts, state).await;
         read.map(|Query(value)| Params(value)).map_err(|rejection| ApiError::malformed(rejection.body_text()))
+    }
+}
+
+/// No filter finds a text with a NUL character, and no name has one.
+fn refuse_nul(parts: &Parts) -> Result<(), ApiError> {
+    if !parts.uri.query().is_some_and(|query| query.contains("%00")) {
+        return Ok(());
+    }
+    let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) else { return Ok(()) };
+    match pairs.iter().find(|(name, value)| name.contains('\0') || value.contains('\0')) {
+        None => Ok(()),
+        Some((name, _)) => Err(unstorable(&storable::text(name.clone()), Unstorable::Nul)),
     }
 }
 

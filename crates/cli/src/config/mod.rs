@@ -10,6 +10,7 @@ mod env;
 mod error;
 mod here;
 mod keys;
+mod nul;
 mod prices;
 mod print;
 mod schedule;
@@ -199,6 +200,7 @@ fn read_all<Z: Borrow<Zones>>(
         // What can be made of the rest is guesswork.
         return None;
     }
+    nul::refuse(table.get_ref(), problems);
     let overrides = Overrides::read(env, problems);
     let mut top = Section::top(problems, table.get_ref(), &TOP);
     overrides.apply_top(&mut top);

@@ -17,6 +17,7 @@ mod documented;
 mod ends;
 mod failover;
 mod fatal;
+mod hostile;
 mod kept;
 mod moving;
 mod nodes;

@@ -16,6 +16,7 @@ mod moving;
 mod nodes;
 mod output;
 mod reload;
+mod slow_clients;
 mod stand_in;
 mod support;
 mod terminal;

@@ -5,6 +5,7 @@
 //! ticks with a clock of its own.
 
 pub mod approvals;
+mod batch;
 pub mod checks;
 pub mod claimer;
 pub mod clock;
@@ -20,6 +21,7 @@ pub mod output;
 pub mod planner;
 pub mod prices;
 mod recovery;
+mod refused;
 mod replan;
 pub mod roster;
 pub mod runner;

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::batch;
 use crate::claimer::{Claimer, Free, StartedRun, idempotency_key};
 use crate::clock::{Clock, ClockStep, ClockWatch};
 use crate::holdings::{Attempt, Holdings, WhyStopped};
@@ -29,6 +30,7 @@ use crate::loops::Loops;
 use crate::meters::Meters;
 use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
+use crate::refused::{RefusedReports, refused_report};
 use crate::roster::Class;
 use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel, WorkflowGiven};
 use crate::settings::Settings;
@@ -174,6 +176,8 @@ struct Incarnation {
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
+    /// Those of them that the store refuses.
+    refused: RefusedReports,
     /// Takes what the work prints.
     press: Option<Press>,
     /// Where the clock was when it was set forwards, until that is noted.
@@ -228,6 +232,7 @@ impl Incarnation {
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
+            refused: RefusedReports::default(),
             press: None,
             stepped_from: None,
         }
@@ -448,7 +453,8 @@ impl Incarnation {
             self.parts.meters.ended(id, None, self.parts.clock.now());
             return;
         };
-        let report = self.completed(finish.report, event);
+        // Whatever a runner reports, nothing of it keeps a store from writing it.
+        let report = self.completed(finish.report.storable(), event);
         self.reports.push(AttemptReport { run: id, epoch, event, report });
     }
 
@@ -462,29 +468,61 @@ impl Incarnation {
         report
     }
 
-    /// Writes how attempts ended. What cannot be written is kept, with its place, until it can.
+    /// Writes how attempts ended. What cannot be written for now is kept, with its place, until it can; what cannot be written at
+    /// all ends as a failure that says so, and holds up none of the others.
     async fn write_reports(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        if self.reports.is_empty() {
+        let ready: Vec<AttemptReport> = self.refused.ready(&self.reports, now);
+        if ready.is_empty() {
             return Ok(());
         }
-        let written = self.parts.store.finish(now, self.reports.clone()).await?;
-        for (report, written) in std::mem::take(&mut self.reports).into_iter().zip(written) {
-            let label = self.holdings.end((report.run, report.epoch)).unwrap_or_else(|| report.run.to_string());
-            let end = match written {
-                RunWritten::Done(state) => {
-                    tell_end(&label, &report, &state);
-                    Some((report.event, report.report))
-                }
-                RunWritten::Stale => {
-                    warn!(run.id = %report.run, "{label} was not this node's any more");
-                    None
-                }
-            };
-            self.parts.meters.ended(report.run, end, now);
+        let store = Arc::clone(&self.parts.store);
+        let written = batch::write(&ready, |reports| store.finish(now, reports)).await?;
+        for (report, written) in ready.into_iter().zip(written) {
+            match written {
+                Ok(written) => self.is_written(report, written, now),
+                Err(error) => self.end_as_refused(report, &error, now).await?,
+            }
         }
         // A schedule may be over now, or have a place for another run.
         self.parts.nudges.plan.notify_one();
         Ok(())
+    }
+
+    /// A report that the store refuses: the attempt ends as failed, for that reason. If even that is refused, it rests.
+    async fn end_as_refused(
+        &mut self,
+        report: AttemptReport,
+        error: &StoreError,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let why = batch::in_words(error);
+        error!(run.id = %report.run, "the report of run {} cannot be stored: {why}", report.run);
+        let instead = refused_report(&report, &why, now);
+        match self.parts.store.finish(now, vec![instead.clone()]).await {
+            Ok(written) => written.into_iter().for_each(|written| self.is_written(instead.clone(), written, now)),
+            Err(error) if error.is_lasting() => self.refused.rest((report.run, report.epoch), now),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Takes in that a report is written, and with it the end of the attempt.
+    fn is_written(&mut self, report: AttemptReport, written: RunWritten, now: Timestamp) {
+        let attempt = (report.run, report.epoch);
+        self.reports.retain(|it| (it.run, it.epoch) != attempt);
+        self.refused.forget(attempt);
+        let label = self.holdings.end(attempt).unwrap_or_else(|| report.run.to_string());
+        let end = match written {
+            RunWritten::Done(state) => {
+                tell_end(&label, &report, &state);
+                Some((report.event, report.report))
+            }
+            RunWritten::Stale => {
+                warn!(run.id = %report.run, "{label} was not this node's any more");
+                None
+            }
+        };
+        self.parts.meters.ended(report.run, end, now);
     }
 
     /// Waits for what is at work, up to a deadline; then asks the rest to stop. Fails only if the store has failed for good.
@@ -600,8 +638,9 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
         (Ending::Succeeded, _) => Some(RunEvent::Succeeded),
         (_, Some(WhyStopped::Lost)) => None,
         (Ending::Failed { .. } | Ending::Stopped, Some(WhyStopped::Cancelled)) => Some(RunEvent::Cancelled),
+        (Ending::Stopped, Some(WhyStopped::Shutdown)) => Some(RunEvent::Stopped { at: now }),
         // It had begun, and how far it came nobody knows.
-        (Ending::Stopped, _) => Some(RunEvent::OwnerLost { at: now }),
+        (Ending::Stopped, None) => Some(RunEvent::OwnerLost { at: now }),
         (Ending::Failed { code, is_retryable, retry_after }, _) => {
             Some(RunEvent::Failed { at: now, code: *code, is_retryable: *is_retryable, retry_after: *retry_after })
         }

@@ -123,4 +123,48 @@ impl StoreError {
     pub fn is_passing(&self) -> bool {
         matches!(self, StoreError::Unavailable { .. } | StoreError::DiskFull | StoreError::Conflict { .. })
     }
+
+    /// Whether the same call is refused again however often it is made: what it is to write is to blame, not the moment, the disk or
+    /// the node's lease.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            StoreError::NotFound { .. }
+            | StoreError::StaleEpoch(_)
+            | StoreError::Conflict { .. }
+            | StoreError::Answered(_)
+            | StoreError::Journal(_)
+            | StoreError::Database { .. } => true,
+            StoreError::LeaseEnded
+            | StoreError::DiskFull
+            | StoreError::InUse { .. }
+            | StoreError::BadAddress { .. }
+            | StoreError::NewerSchema { .. }
+            | StoreError::OlderNodes { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Broken { .. }
+            | StoreError::Panicked { .. }
+            | StoreError::Unavailable { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_to_be_written_is_to_blame_for_long() {
+        let database = StoreError::Database { doing: "testing", source: "no such value".into() };
+        let unavailable = StoreError::Unavailable { doing: "testing", source: "no connection".into() };
+        let broken = StoreError::Broken { doing: "testing" };
+        for (error, is_lasting) in [
+            (database, true),
+            (unavailable, false),
+            (broken, false),
+            (StoreError::DiskFull, false),
+            (StoreError::LeaseEnded, false),
+        ] {
+            assert_eq!(error.is_lasting(), is_lasting, "{error}");
+        }
+    }
 }

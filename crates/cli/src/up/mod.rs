@@ -10,7 +10,7 @@ mod sync;
 mod watched;
 mod web;
 
-pub(crate) use build::settings;
+pub(crate) use build::{process_agent, settings};
 pub(crate) use web::house_rules;
 
 use std::io::Write;
@@ -25,6 +25,7 @@ use punctual_engine::ids::RandomIds;
 use punctual_engine::meters::Meters;
 use punctual_engine::node::{self, Nudges, Parts};
 use punctual_engine::runner::Runners;
+use punctual_engine::settings::Settings;
 use punctual_engine::spawn::TokioSpawn;
 use punctual_server::auth::Doors;
 use punctual_server::{App, Pulse};
@@ -35,6 +36,7 @@ use tracing::{error, info, warn};
 use crate::client::ServerFile;
 use crate::config::Config;
 use crate::database::DatabaseArgs;
+use crate::machine;
 use crate::output::unless_closed;
 use watched::Watched;
 
@@ -60,7 +62,7 @@ pub(crate) struct UpArgs {
     web: web::WebArgs,
 
     /// What people call this node [default: the name of this machine]
-    #[arg(long, value_name = "NAME", default_value_t = machine_name(), hide_default_value = true)]
+    #[arg(long, value_name = "NAME", default_value_t = machine::name(), hide_default_value = true)]
     name: String,
 
     /// How log lines look
@@ -77,23 +79,27 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-fn machine_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
 pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     log::start(args.log_format)?;
     let read_at = reload::stamp_of(args.config.as_deref());
     let (config, zones) =
         if args.demo { Config::built_in(demo::CONFIG, "the demo")? } else { Config::load(args.config.as_deref())? };
+    for missing in config.missing() {
+        warn!("{}: {}; {}", missing.key, missing.problem, missing.fix);
+    }
     let runners = Arc::new(Runners::new(build::runners(&config)?));
     let rules = web::house_rules(&config, &zones)?;
-    let settings = Arc::new(build::settings(&config, zones, &args.name));
     let certificate = args.web.certificate()?;
     first_token::check()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
     // Before the database: a start that cannot be leaves none behind.
     let listener = runtime.block_on(args.web.open())?;
+    let address = listener.local_addr().context("asking where the API is")?;
+    let settings = Arc::new(Settings {
+        url: args.web.advertised(address),
+        machine: Some(machine::id()),
+        ..build::settings(&config, zones, &args.name)
+    });
     let store = args.database.serve()?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
@@ -114,7 +120,6 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         if args.demo {
             demo::begin(&*store, &editor, &config, clock.now()).await?;
         }
-        let address = listener.local_addr().context("asking where the API is")?;
         let url = args.web.url(address);
         first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
         // Whoever looks for the server finds it by this, until it has stopped.

@@ -1,6 +1,7 @@
 //! A real server in a folder of its own: started, looked at, stopped, killed.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -80,6 +81,15 @@ impl Place {
         self.command(args).envs(env.iter().copied()).output().unwrap()
     }
 
+    /// Runs a command that is told something through a pipe.
+    pub(crate) fn piped(&self, args: &[&str], text: &str) -> Output {
+        let mut command = self.command(args);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Whoever does not listen hears nothing.
+        child.stdin.take().unwrap().write_all(text.as_bytes()).ok();
+        child.wait_with_output().unwrap()
+    }
+
     /// Runs a command at a terminal, where somebody answers every question so. What is on the screen in the end.
     pub(crate) fn at_terminal(&self, args: &[&str], answer: &str) -> (String, ExitStatus) {
         terminal::run(self.command(args), answer)
@@ -155,6 +165,14 @@ impl Place {
         let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         Server { child }
+    }
+
+    /// Starts a server with more in its environment.
+    pub(crate) fn up_in(&self, env: &[(&str, &str)]) -> Server {
+        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let mut command = self.command(&["up"]);
+        command.envs(env.iter().copied()).stdout(log.try_clone().unwrap()).stderr(log);
+        Server { child: command.spawn().unwrap() }
     }
 
     /// Waits until something is so.

@@ -14,6 +14,7 @@ mod outage;
 mod overlap;
 mod pauses;
 mod recovery;
+mod refusals;
 mod restart;
 mod retries;
 mod stop;

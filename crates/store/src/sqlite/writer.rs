@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tracing::{error, warn};
 
-use super::fault::{Done, Fault, Severity, is_busy};
+use super::fault::{Done, Fault, Severity};
 use super::lock::Lock;
 use super::open::BUSY_TIMEOUT;
 use super::queue::{Next, Queue};
@@ -61,8 +61,10 @@ enum Failure {
     Damaged(String),
     /// The writer itself has panicked, not one of its commands.
     Panicked(String),
-    /// Another program holds the file.
-    Busy(String),
+    /// Nothing is wrong with the command: the same may work later.
+    Moment {
+        text: String,
+    },
     Other {
         text: String,
     },
@@ -113,7 +115,7 @@ impl Failure {
     fn of(fault: &Fault) -> Failure {
         match (fault.severity(), fault) {
             (Severity::DiskFull, _) => Failure::DiskFull,
-            (Severity::Ordinary, Fault::Sql(error)) if is_busy(error) => Failure::Busy(error.to_string()),
+            (Severity::Ordinary, _) if fault.is_passing() => Failure::Moment { text: fault.to_string() },
             (Severity::Ordinary, _) => Failure::other(fault),
             (Severity::Fatal, Fault::Sql(error)) => match error.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::SystemIoFailure) => Failure::Broken,
@@ -132,13 +134,21 @@ impl Failure {
         matches!(self, Failure::Broken | Failure::Damaged(_) | Failure::Panicked(_))
     }
 
+    /// The same, for the other commands of the group that it has undone.
+    fn for_others(&self) -> Failure {
+        match self {
+            Failure::Other { text } => Failure::Moment { text: text.clone() },
+            failure => failure.clone(),
+        }
+    }
+
     fn error(&self, doing: &'static str) -> StoreError {
         match self {
             Failure::DiskFull => StoreError::DiskFull,
             Failure::Broken => StoreError::Broken { doing },
             Failure::Damaged(what) => StoreError::Damaged { what: what.clone() },
             Failure::Panicked(why) => StoreError::Panicked { part: PART, why: why.clone() },
-            Failure::Busy(text) => StoreError::Unavailable { doing, source: text.clone().into() },
+            Failure::Moment { text } => StoreError::Unavailable { doing, source: text.clone().into() },
             Failure::Other { text } => StoreError::Database { doing, source: text.clone().into() },
         }
     }
@@ -245,7 +255,8 @@ impl Writing {
             .unwrap_or_else(|panic| Err(Failure::Panicked(panic_text(panic.as_ref()))));
         if let Err(failure) = &done {
             self.give_up(failure);
-            group.iter_mut().for_each(|command| command.fail(failure));
+            let shared = failure.for_others();
+            group.iter_mut().for_each(|command| command.fail(&shared));
         }
         for command in group {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| command.answer())) {
@@ -381,7 +392,7 @@ impl Writing {
         let failure = Failure::of(&Fault::Sql(error));
         match failure {
             // Nothing is lost: it is all in the log.
-            Failure::DiskFull | Failure::Busy(_) | Failure::Other { .. } => {}
+            Failure::DiskFull | Failure::Moment { .. } | Failure::Other { .. } => {}
             Failure::Broken | Failure::Damaged(_) | Failure::Panicked(_) => self.give_up(&failure),
         }
     }

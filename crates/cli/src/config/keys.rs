@@ -45,6 +45,7 @@ pub(super) const TOP: Keys = Keys {
             "zone data: `newest` (of bundled and system), `bundled`, `system`, or a zoneinfo folder",
         ),
         key("engine", "table", "none", "how a node works"),
+        key("server", "table", "none", "how many connections the API takes, and how long clients may be silent"),
         key("limits", "table", "none", "caps that hold across agents"),
         key("prices", "table", "none", "what models cost, for agents that say only how many tokens they used"),
         key("conductor", "table", "none", "who starts workflows, and how the schedules of Conductor's API behave"),
@@ -74,6 +75,31 @@ pub(super) const ENGINE: Keys = Keys {
             "how long a run waits for its approval; then silence is a no",
         ),
         key("runs_per_day_warning", "1 to 1000000", "`500`", "whoever makes a schedule with more runs a day is warned"),
+    ],
+};
+
+pub(super) const SERVER: Keys = Keys {
+    header: "[server]",
+    keys: &[
+        key(
+            "max_connections",
+            "16 to 100000",
+            "`512`",
+            "how many connections may be open; at the limit, idle ones give way",
+        ),
+        key(
+            "max_connections_per_address",
+            "1 to 100000",
+            "`128`",
+            "how many of them may come from one address; no limit with `--behind-proxy`",
+        ),
+        key(
+            "idle_timeout_seconds",
+            "1 to 3600",
+            "`30`",
+            "how long a connection may be open without the whole head of a request",
+        ),
+        key("write_timeout_seconds", "1 to 3600", "`30`", "how long a client may leave what was sent to it unread"),
     ],
 };
 

@@ -23,6 +23,7 @@ mod moving;
 mod nodes;
 mod output;
 mod reload;
+mod slow_clients;
 mod stand_in;
 mod stops;
 mod support;

@@ -8,10 +8,14 @@ mod client;
 mod completions;
 mod conductor;
 mod config;
+mod confirm;
+mod crontab;
 mod database;
 mod doctor;
 mod history;
+mod import;
 mod logs;
+mod machine;
 mod nodes;
 mod output;
 mod plan;
@@ -72,7 +76,7 @@ enum Command {
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
     Export(transfer::ExportArgs),
-    Import(transfer::ImportArgs),
+    Import(import::SourceArgs),
     Conductor(conductor::ConductorArgs),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
@@ -90,6 +94,10 @@ fn main() -> ExitCode {
         return code;
     }
     carry_out(Cli::parse().command).unwrap_or_else(|error| {
+        if let Some(declined) = error.downcast_ref::<confirm::Declined>() {
+            eprintln!("{declined}");
+            return ExitCode::FAILURE;
+        }
         eprintln!("error: {error:#}");
         client::exit_code(&error)
     })
@@ -117,9 +125,9 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => backup::backup(&args)?,
         Command::Restore(args) => backup::restore(&args)?,
         Command::Export(args) => transfer::export(&args)?,
-        Command::Import(args) => transfer::import(&args)?,
+        Command::Import(args) => return import::run(args),
         Command::Conductor(args) => return wait(conductor::run(args))?,
-        Command::Config(args) => config::run(args)?,
+        Command::Config(args) => return config::run(args),
         Command::Doctor(args) => return wait(doctor::run(args))?,
         Command::Completions(args) => completions::run(args)?,
     }

@@ -14,6 +14,7 @@ pub mod holdings;
 mod housekeeping;
 pub mod ids;
 pub mod keeper;
+mod loops;
 pub mod meters;
 pub mod node;
 pub mod output;

@@ -1,13 +1,17 @@
 //! What handlers take out of requests, with errors of our own.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use punctual_core::storable::{self, Unstorable};
 use punctual_core::{By, Once, RunId, ScheduleId};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::auth::Caller;
@@ -16,14 +20,23 @@ use crate::error::ApiError;
 /// The longest key of a request that may come again.
 const KEY_MAX: usize = 255;
 
+/// The longest body that is taken.
+pub(crate) const BODY_MAX: usize = 1024 * 1024;
+
+/// How long a client may rest while it sends a body.
+const PIECE_WITHIN: Duration = Duration::from_secs(10);
+
+/// So much of a body that is too long is taken and thrown away.
+const THROWN_AWAY_MAX: usize = 16 * BODY_MAX;
+
 /// A body of JSON, read strictly.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Body<T>, ApiError> {
-        let bytes = json_bytes(request, state).await?;
+    async fn from_request(request: Request, _: &S) -> Result<Body<T>, ApiError> {
+        let bytes = json_bytes(request).await?;
         read_json(&bytes).map(Body)
     }
 }
@@ -52,7 +65,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Asked<T> {
             && (parts.headers.contains_key(header::CONTENT_LENGTH)
                 || parts.headers.contains_key(header::TRANSFER_ENCODING));
         let request = Request::from_parts(parts, body);
-        let bytes = if has_body { json_bytes(request, state).await? } else { Bytes::new() };
+        let bytes = if has_body { json_bytes(request).await? } else { Bytes::new() };
         // Who says nothing says nothing special.
         let text: &[u8] = if matches!(bytes.trim_ascii(), b"" | b"null") { b"{}" } else { &bytes };
         let body = read_json(text)?;
@@ -76,7 +89,7 @@ fn idempotency_key(parts: &Parts) -> Result<Option<String>, ApiError> {
     Ok(Some(key.to_owned()))
 }
 
-async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+async fn json_bytes(request: Request) -> Result<Bytes, ApiError> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let is_json = kind.is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -85,11 +98,29 @@ async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes
     if !is_json {
         return Err(not_json());
     }
-    Bytes::from_request(request, state).await.map_err(|rejection| {
-        let status = rejection.status();
-        let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "too_large" } else { "malformed" };
-        ApiError::new(status, code, rejection.body_text())
-    })
+    read_body(request.into_body()).await
+}
+
+/// Reads a body to its end. One that is too long is taken and thrown away up to a point: a client that still sends when the
+/// connection is closed would see no answer.
+async fn read_body(body: axum::body::Body) -> Result<Bytes, ApiError> {
+    let (mut read, mut length) = (vec![], 0);
+    let mut pieces = body.into_data_stream();
+    let slow = |_| {
+        let seconds = PIECE_WITHIN.as_secs();
+        ApiError::malformed(format!("the body did not come to its end: nothing came for {seconds} seconds"))
+    };
+    while let Some(piece) = timeout(PIECE_WITHIN, pieces.next()).await.map_err(slow)? {
+        let piece = piece.map_err(|_| ApiError::malformed("the body did not come to its end"))?;
+        length += piece.len();
+        if THROWN_AWAY_MAX < length {
+            break;
+        }
+        if length <= BODY_MAX {
+            read.extend_from_slice(&piece);
+        }
+    }
+    if BODY_MAX < length { Err(ApiError::too_large(BODY_MAX)) } else { Ok(read.into()) }
 }
 
 /// The body is something else.

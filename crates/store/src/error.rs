@@ -84,6 +84,14 @@ pub enum StoreError {
         /// What was being done.
         doing: &'static str,
     },
+    /// A part of the store that has to run as long as the process has panicked: the process has to end.
+    #[error("the {part} has panicked: {why}; this is a bug in Punctual")]
+    Panicked {
+        /// Which part.
+        part: &'static str,
+        /// What the panic says.
+        why: String,
+    },
     /// The database cannot be reached, or has no time. The same call may work later.
     #[error("the database does not answer while {doing}")]
     Unavailable {
@@ -106,9 +114,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the process has to end: what is on the disk is unclear, or belongs to another.
+    /// Whether the process has to end: what is on the disk is unclear, or belongs to another, or a part of the store is gone.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, StoreError::Broken { .. } | StoreError::Damaged { .. })
+        matches!(self, StoreError::Broken { .. } | StoreError::Damaged { .. } | StoreError::Panicked { .. })
+    }
+
+    /// Whether the same call may work later, without anybody changing anything but the moment.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, StoreError::Unavailable { .. } | StoreError::DiskFull | StoreError::Conflict { .. })
     }
 
     /// Whether the same call is refused again however often it is made: what it is to write is to blame, not the moment, the disk or
@@ -129,6 +142,7 @@ impl StoreError {
             | StoreError::OlderNodes { .. }
             | StoreError::Damaged { .. }
             | StoreError::Broken { .. }
+            | StoreError::Panicked { .. }
             | StoreError::Unavailable { .. } => false,
         }
     }

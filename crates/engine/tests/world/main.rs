@@ -5,6 +5,7 @@ mod cancel;
 mod caps;
 mod clock;
 mod edits;
+mod fatal;
 mod limits;
 mod midnight;
 mod node;

@@ -172,6 +172,7 @@ macro_rules! __conformance_suite {
                 a_batch_of_reports_is_answered_one_by_one,
                 a_node_reports_ends_and_nothing_else,
                 a_node_may_lose_its_own_work,
+            a_stop_gives_the_attempt_back_and_is_told_as_one,
                 what_a_node_has_not_begun_it_may_give_back_or_call_off,
                 every_face_counts_tries_the_same_way,
                 a_final_error_ends_a_run_at_once,

@@ -54,6 +54,12 @@ pub(crate) enum Fault {
     Refused,
     /// It is carried out, and nobody hears of it.
     ReplyLost,
+    /// The store refuses it, and will again.
+    Lasting,
+    /// The disk has failed for good.
+    Broken,
+    /// Whoever calls it panics.
+    Panics,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +124,11 @@ impl Door {
         match fault.filter(|(when, _)| is_hit(*when)) {
             None => call.await,
             Some((_, Fault::Refused)) => Err(broken()),
+            Some((_, Fault::Lasting)) => {
+                Err(StoreError::Database { doing: name, source: "the test wants it so".into() })
+            }
+            Some((_, Fault::Broken)) => Err(StoreError::Broken { doing: name }),
+            Some((_, Fault::Panics)) => panic!("the test wants {name} to panic"),
             Some((_, Fault::ReplyLost)) => {
                 call.await?;
                 Err(broken())

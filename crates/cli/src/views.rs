@@ -146,6 +146,7 @@ impl Past {
             "FAIL" => "failed",
             "SKIPPED" => "skipped",
             "CANCELLED" => "cancelled",
+            "STOPPED" => "stopped",
             other => other,
         }
     }

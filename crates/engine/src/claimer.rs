@@ -266,6 +266,7 @@ impl Claimer {
             scheduled_at: run.scheduled_at,
             due_at: run.due_at,
             attempt: tally.attempt,
+            has_begun: run.has_started,
             resumes,
             // What was looked at once has no end of its time any more.
             was_offered: run.is_parked || run.expires_at.is_none(),

@@ -42,7 +42,7 @@ pub(super) const BUGS: &[Bug] = &[
     ("a pause withdraws what is due", "plan/replan.rs", "now < run.scheduled_at || schedule", "true || schedule"),
     ("an edit withdraws manual runs", "plan/replan.rs", " && run.key.is_slot()", ""),
     ("a skip range reaches over an answer", "plan/answers.rs", "        self.is_contiguous = false;\n", ""),
-    ("a resumed run can be late", "plan/admission.rs", "if 1 < run.attempt || run.resumes {", "if 1 < run.attempt {"),
+    ("a resumed run can be late", "plan/admission.rs", "|| run.has_begun || run.resumes {", "|| run.has_begun {"),
     ("people cannot run what is paused", "plan/admission.rs", "&& !is_manual", ""),
     (
         "a schedule has the last word about approvals",
@@ -55,6 +55,9 @@ pub(super) const BUGS: &[Bug] = &[
     ("a claim keeps the epoch", "run/state.rs", "epoch: tally.epoch + 1", "epoch: tally.epoch"),
     ("a run is claimed before it is due", "run/state.rs", "if due_at <= at =>", "if due_at <= at || at < due_at =>"),
     ("lost work never rests", "run/state.rs", "if tally.losses == 1", "if tally.losses >= 1"),
+    ("a stop costs an attempt", "run/state.rs", "tally.attempt.saturating_sub(1)", "tally.attempt"),
+    ("a run may stop its node for ever", "run/state.rs", "STOPS_MAX: u32 = 20", "STOPS_MAX: u32 = u32::MAX"),
+    ("what was stopped can be late", "plan/admission.rs", "run.has_begun || ", ""),
     ("the first rest is doubled", "run/retry.rs", "attempt.saturating_sub(1)", "attempt"),
     ("a second pass is never new", "schedule/cursor.rs", "slot.is_civil() && !slot.is_second_pass", "slot.is_civil()"),
     (

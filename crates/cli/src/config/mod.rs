@@ -10,10 +10,12 @@ mod env;
 mod error;
 mod here;
 mod keys;
+mod nul;
 mod prices;
 mod print;
 mod schedule;
 mod section;
+mod server;
 mod size;
 mod suggest;
 mod sync;
@@ -42,9 +44,10 @@ pub(crate) use command::{ConfigArgs, run};
 pub(crate) use conductor::ConductorConfig;
 use env::Overrides;
 use error::{ConfigError, Place, Problems};
-use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, TOP};
+use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, SERVER, TOP};
 use schedule::{FileSchedule, Known};
 use section::Section;
+pub(crate) use server::ServerConfig;
 pub(crate) use sync::{Changes, changes};
 use trigger::read_zone;
 use value::{Value, short};
@@ -61,6 +64,8 @@ pub(crate) struct Config {
     pub(crate) tzdb: ZoneSource,
     /// How a node works.
     pub(crate) engine: EngineConfig,
+    /// What clients of the API may take.
+    pub(crate) server: ServerConfig,
     /// How many runs of a project may be at work.
     pub(crate) project_caps: BTreeMap<String, NonZeroU32>,
     /// What models cost.
@@ -199,6 +204,7 @@ fn read_all<Z: Borrow<Zones>>(
         // What can be made of the rest is guesswork.
         return None;
     }
+    nul::refuse(table.get_ref(), problems);
     let overrides = Overrides::read(env, problems);
     let mut top = Section::top(problems, table.get_ref(), &TOP);
     overrides.apply_top(&mut top);
@@ -212,6 +218,8 @@ fn read_all<Z: Borrow<Zones>>(
     let zones = zones.ok()?;
     let default_zone = read_default_zone(&top, problems, zones.borrow())?;
     let engine = read_engine(&top, &overrides, problems);
+    let given = top.get("server").and_then(|value| value.section(&SERVER));
+    let server = ServerConfig::read(&given.unwrap_or_else(|| Section::absent(problems, "server", &SERVER)));
     let limits = top.get("limits").and_then(|value| value.section(&LIMITS));
     let project_caps = limits.and_then(|limits| limits.get("projects").map(read_project_caps)).unwrap_or_default();
     let agents = read_named(&top, "agents", |_, value| Agent::read(value, folder));
@@ -227,6 +235,7 @@ fn read_all<Z: Borrow<Zones>>(
         default_timezone: default_zone.name().to_owned(),
         tzdb,
         engine,
+        server,
         project_caps,
         conductor,
         prices: top.get("prices").and_then(prices::read).unwrap_or_default(),

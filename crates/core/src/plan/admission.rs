@@ -18,6 +18,8 @@ pub struct Candidate {
     pub due_at: Timestamp,
     /// Which try this is; 1 is the first.
     pub attempt: u32,
+    /// Whether its work has begun before.
+    pub has_begun: bool,
     /// Whether it goes on after a wait.
     pub resumes: bool,
     /// Whether a node has looked at it before and sent it back to queue.
@@ -143,9 +145,9 @@ fn lacks_approval(run: &Candidate, facts: &Facts<'_>) -> bool {
     is_gated && !run.resumes
 }
 
-/// Only a first start can be too late: a retry and a run that goes on have been on time once.
+/// Only a first start can be too late: a retry, a run that was stopped and a run that goes on have been on time once.
 fn too_late(run: &Candidate, facts: &Facts<'_>) -> Option<SkipReason> {
-    if 1 < run.attempt || run.resumes {
+    if 1 < run.attempt || run.has_begun || run.resumes {
         return None;
     }
     match facts.max_delay {

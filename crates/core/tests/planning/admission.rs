@@ -14,6 +14,7 @@ fn candidate() -> Candidate {
         scheduled_at: at("2026-01-05T09:00:00Z"),
         due_at: at("2026-01-05T09:00:00Z"),
         attempt: 1,
+        has_begun: false,
         resumes: false,
         was_offered: false,
     }
@@ -82,6 +83,17 @@ fn an_operator_who_says_always_is_asked_whatever_the_schedule_says() {
             // An approval is for the start that it was asked for.
             assert_eq!(admit(&Candidate { resumes: true, ..run }, &facts), Admission::Start, "{facts:?}");
         }
+    }
+}
+
+#[test]
+fn what_has_begun_before_is_not_late() {
+    let zone = Zones::bundled().get("UTC").unwrap();
+    for max_delay in [MaxDelay::Day, MaxDelay::Duration(Elapsed::from_seconds(60))] {
+        let facts = Facts { now: at("2026-01-07T09:00:00Z"), max_delay, ..friendly(&zone) };
+        assert!(matches!(admit(&candidate(), &facts), Admission::Skip(_)), "{max_delay:?}");
+        let stopped = Candidate { has_begun: true, ..candidate() };
+        assert_eq!(admit(&stopped, &facts), Admission::Start, "{max_delay:?}");
     }
 }
 

@@ -14,7 +14,6 @@ mod print;
 mod schedule;
 mod section;
 mod size;
-mod suggest;
 mod sync;
 mod trigger;
 mod value;

@@ -15,7 +15,7 @@ use crate::views::Schedule;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule pause morning-report --reason \"the target is down\"")]
 pub(super) struct PauseArgs {
-    /// The schedule, by name, id or the beginning of its id
+    /// The schedule, by name, id or either end of its id
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
 
@@ -31,7 +31,7 @@ pub(super) struct PauseArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule resume morning-report")]
 pub(super) struct ResumeArgs {
-    /// The schedule, by name, id or the beginning of its id
+    /// The schedule, by name, id or either end of its id
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
 

@@ -14,7 +14,7 @@ use crate::views::Schedule;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule rm morning-report --yes")]
 pub(super) struct RmArgs {
-    /// The schedule, by name, id or the beginning of its id
+    /// The schedule, by name, id or either end of its id
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
 

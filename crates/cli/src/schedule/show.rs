@@ -10,7 +10,7 @@ use crate::times::ZoneArgs;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule show morning-report")]
 pub(super) struct ShowArgs {
-    /// The schedule, by name, id or the beginning of its id
+    /// The schedule, by name, id or either end of its id
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
 

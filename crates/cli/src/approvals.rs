@@ -54,7 +54,7 @@ pub(crate) struct DenyArgs {
 #[derive(Debug, Args)]
 struct DecisionArgs {
     /// The run, by id, either end of its id, or the name of its schedule
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = crate::completions::runs())]
     run: String,
 
     /// Why, for whoever reads it later

@@ -22,7 +22,7 @@ Examples:
   punctual cancel 0e7c946f --force         # a run that is running")]
 pub(crate) struct CancelArgs {
     /// The run, by id or either end of its id; or a schedule; or an agent
-    #[arg(value_name = "RUN|SCHEDULE|AGENT")]
+    #[arg(value_name = "RUN|SCHEDULE|AGENT", add = crate::completions::runs())]
     what: String,
 
     /// Stop it if it is running

@@ -51,11 +51,11 @@ Examples:
   punctual history --since \"2026-11-18 00:12:00\" --until 00:30")]
 pub(crate) struct HistoryArgs {
     /// Only this schedule, by name, id or either end of its id
-    #[arg(long, value_name = "SCHEDULE")]
+    #[arg(long, value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: Option<String>,
 
     /// Only this agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: Option<String>,
 
     /// Only this project
@@ -63,7 +63,7 @@ pub(crate) struct HistoryArgs {
     project: Option<String>,
 
     /// Only this run, by id or either end of its id
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", add = crate::completions::runs())]
     run: Option<String>,
 
     /// Only what ended so

@@ -19,7 +19,7 @@ pub(crate) fn shown(id: Uuid) -> String {
 }
 
 /// The end of an id.
-fn short(id: Uuid) -> String {
+pub(crate) fn short(id: Uuid) -> String {
     let text = id.to_string();
     text[text.len() - SHORT..].to_owned()
 }

@@ -29,7 +29,7 @@ Examples:
   punctual logs 0e7c946f -f               # and what comes, until the run is over")]
 pub(crate) struct LogsArgs {
     /// The run, by id or either end of its id; or a schedule; or an agent
-    #[arg(value_name = "RUN|SCHEDULE|AGENT")]
+    #[arg(value_name = "RUN|SCHEDULE|AGENT", add = crate::completions::runs())]
     what: String,
 
     /// Go on until the run is over

@@ -22,6 +22,7 @@ mod preview;
 mod progress;
 mod schedule;
 mod screen;
+mod show;
 mod suggest;
 mod table;
 mod timers;
@@ -68,6 +69,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Timers(timers::TimersArgs),
     History(history::HistoryArgs),
+    Show(show::ShowArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
     Approvals(approvals::ApprovalsArgs),
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
     if let Some(code) = punctual_agents::process::supervise_if_asked() {
         return code;
     }
+    completions::answer_if_asked();
     let cli = Cli::parse();
     cli.screen.apply();
     carry_out(cli.command).unwrap_or_else(|error| {
@@ -115,6 +118,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plan(args) => wait(plan::run(args))??,
         Command::Timers(args) => wait(timers::run(args))??,
         Command::History(args) => wait(history::run(args))??,
+        Command::Show(args) => wait(show::run(args))??,
         Command::Why(args) => return wait(why::run(args))?,
         Command::Logs(args) => wait(logs::run(args))??,
         Command::Approvals(args) => wait(approvals::list(args))??,

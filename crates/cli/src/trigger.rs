@@ -29,7 +29,7 @@ Examples:
   punctual trigger reporter --prompt \"Summarise the week\" --wait")]
 pub(crate) struct TriggerArgs {
     /// The schedule, by name, id or either end of its id; or an agent
-    #[arg(value_name = "SCHEDULE|AGENT")]
+    #[arg(value_name = "SCHEDULE|AGENT", add = crate::completions::schedules_and_agents())]
     what: String,
 
     /// What the agent is asked to do, instead of what its schedule says

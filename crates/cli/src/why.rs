@@ -28,7 +28,7 @@ Examples:
   punctual why morning-report 09:00                      # of today")]
 pub(crate) struct WhyArgs {
     /// The run, by id or either end of its id; or a schedule; or an agent
-    #[arg(value_name = "RUN|SCHEDULE|AGENT")]
+    #[arg(value_name = "RUN|SCHEDULE|AGENT", add = crate::completions::runs())]
     what: String,
 
     /// The time of the schedule that is meant. A local time is by the clock that is shown, or by the schedule's own if it has no

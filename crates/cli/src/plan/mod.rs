@@ -56,11 +56,11 @@ pub(crate) struct PlanArgs {
     day: Option<Moment>,
 
     /// Only this schedule, by name, id or either end of its id
-    #[arg(long, value_name = "SCHEDULE")]
+    #[arg(long, value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: Option<String>,
 
     /// Only this agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: Option<String>,
 
     /// Only this project

@@ -24,7 +24,7 @@ Examples:
   punctual schedule add --agent cleaner --every 6h --dry-run")]
 pub(super) struct AddArgs {
     /// The agent that it starts: one of `punctual agents`
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: String,
 
     #[command(flatten)]

@@ -20,11 +20,11 @@ Examples:
   punctual schedule edit morning-report --prompt \"What changed, and what is next?\"")]
 pub(super) struct EditArgs {
     /// The schedule, by name, id or either end of its id
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     /// Another agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: Option<String>,
 
     #[command(flatten)]

@@ -26,7 +26,7 @@ const COLUMNS: [Column; 7] = [
 #[command(after_help = "Example:\n  punctual schedule list --agent reporter")]
 pub(super) struct ListArgs {
     /// Only those of this agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: Option<String>,
 
     /// Only those of this project

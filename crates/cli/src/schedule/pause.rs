@@ -16,7 +16,7 @@ use crate::views::Schedule;
 #[command(after_help = "Example:\n  punctual schedule pause morning-report --reason \"the target is down\"")]
 pub(super) struct PauseArgs {
     /// The schedule, by name, id or either end of its id
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     /// Why, for whoever reads it later
@@ -32,7 +32,7 @@ pub(super) struct PauseArgs {
 #[command(after_help = "Example:\n  punctual schedule resume morning-report")]
 pub(super) struct ResumeArgs {
     /// The schedule, by name, id or either end of its id
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::views::Schedule;
 #[command(after_help = "Example:\n  punctual schedule rm morning-report --yes")]
 pub(super) struct RmArgs {
     /// The schedule, by name, id or either end of its id
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     /// Do not ask

@@ -11,7 +11,7 @@ use crate::times::ZoneArgs;
 #[command(after_help = "Example:\n  punctual schedule show morning-report")]
 pub(super) struct ShowArgs {
     /// The schedule, by name, id or either end of its id
-    #[arg(value_name = "SCHEDULE")]
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     #[command(flatten)]

@@ -11,6 +11,7 @@ mod crash;
 mod described;
 mod docs;
 mod kept;
+mod looks;
 mod moving;
 mod nodes;
 mod output;

@@ -9,10 +9,11 @@ use crate::times::span_of_ms;
 use crate::views::Agent;
 
 /// Its columns, with their turn to give way.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     Column::text("AGENT", 0, 12),
     Column::whole("RUNNER", 3),
     Column::whole("RISK", 0),
+    Column::whole("APPROVAL", 5),
     Column::whole("AT ONCE", 2),
     Column::whole("TIMEOUT", 1),
     Column::text("NODES", 4, 8),
@@ -43,6 +44,7 @@ pub(crate) async fn run(args: AgentsArgs) -> anyhow::Result<()> {
             it.agent_id.into(),
             it.runner.unwrap_or_else(dash).into(),
             it.risk.unwrap_or_else(dash).into(),
+            it.approval.unwrap_or_else(dash).into(),
             it.max_concurrent.map_or_else(dash, |max| max.to_string()).into(),
             it.timeout_ms.map_or_else(dash, span_of_ms).into(),
             it.nodes.join(", ").into(),

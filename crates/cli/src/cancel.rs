@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::client::{self, Client, ClientArgs, Failure, Kind, Query, read};
+use crate::confirm::Irreversible;
 use crate::ids;
 use crate::output::{clean, plural, print, print_json};
 use crate::times::{Wall, ZoneArgs};
@@ -13,7 +14,7 @@ use crate::views::Execution;
 ///
 /// Of a schedule or an agent it is the run in progress, else the next one of today; if several are in progress they are listed, and
 /// nothing is done without --all. A run that is running is stopped only with --force: it is asked to end, and killed if it does
-/// not. Schedules go on.
+/// not. Schedules go on. On a terminal a yes is asked for; without one it needs --yes, or --force.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,9 +26,13 @@ pub(crate) struct CancelArgs {
     #[arg(value_name = "RUN|SCHEDULE|AGENT", add = crate::completions::runs())]
     what: String,
 
-    /// Stop it if it is running
+    /// Stop it if it is running, and do not ask
     #[arg(long)]
     force: bool,
+
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
 
     /// All runs of the schedule or agent that are not over
     #[arg(long)]
@@ -42,8 +47,18 @@ pub(crate) struct CancelArgs {
 
 pub(crate) async fn run(args: CancelArgs) -> anyhow::Result<()> {
     let wall = args.zone.wall()?;
-    let client = args.client.server()?;
+    let client = args.client.server().await?;
     let runs = client::live_runs(&client, &args.what, args.all).await?;
+    // One that cannot be cancelled is no question; what is cancelled already stays so.
+    if !args.all {
+        runs.iter().try_for_each(|run| refuse(run, args.force))?;
+    }
+    let is_harmless = args.force || args.yes || runs.iter().all(Execution::is_over);
+    let question = match &runs[..] {
+        [run] => format!("Cancel {}?", named(run, &wall)),
+        _ => format!("Cancel {} of {}?", plural(runs.len(), "run"), clean(&args.what)),
+    };
+    Irreversible { shown: "", question: &question, declined: "Nothing was cancelled." }.confirm(is_harmless)?;
     let (mut answers, mut refused) = (vec![], None);
     for run in &runs {
         match cancel(&client, run, args.force).await {
@@ -85,8 +100,12 @@ async fn cancel(client: &Client, run: &Execution, is_forced: bool) -> Result<Val
 /// What was done.
 fn told(run: &Execution, wall: &Wall) -> String {
     let what = if run.is_over() { "is cancelled" } else { "is at work, and asked to stop" };
+    format!("R{}, {what}.\n", &named(run, wall)[1..])
+}
+
+fn named(run: &Execution, wall: &Wall) -> String {
     let at = format!("{} {}", wall.date_time(run.scheduled_at), wall.zone.name());
-    format!("Run {} of {}, scheduled for {at}, {what}.\n", ids::shown(run.execution_id), clean(&run.shown_name()))
+    format!("run {} of {}, scheduled for {at}", ids::shown(run.execution_id), clean(&run.shown_name()))
 }
 
 /// What the server would say no to, in words.

@@ -8,12 +8,14 @@ mod client;
 mod completions;
 mod conductor;
 mod config;
+mod confirm;
 mod database;
 mod doctor;
 mod history;
 mod ids;
 mod local_zone;
 mod logs;
+mod machine;
 mod moment;
 mod nodes;
 mod output;
@@ -104,6 +106,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     cli.screen.apply();
     carry_out(cli.command).unwrap_or_else(|error| {
+        if let Some(declined) = error.downcast_ref::<confirm::Declined>() {
+            eprintln!("{declined}");
+            return ExitCode::FAILURE;
+        }
         eprintln!("error: {error:#}");
         client::exit_code(&error)
     })
@@ -134,7 +140,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => transfer::export(&args)?,
         Command::Import(args) => transfer::import(&args)?,
         Command::Conductor(args) => return wait(conductor::run(args))?,
-        Command::Config(args) => config::run(args)?,
+        Command::Config(args) => return config::run(args),
         Command::Doctor(args) => return wait(doctor::run(args))?,
         Command::Completions(args) => completions::run(args)?,
     }

@@ -11,7 +11,7 @@ use crate::times::span;
 use crate::views::Node;
 
 /// Its columns, with their turn to give way.
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column::text("NAME", 0, 12),
     Column::whole("RELEASE", 3),
     Column::whole("LEASE", 0),
@@ -19,13 +19,14 @@ const COLUMNS: [Column; 8] = [
     Column::whole("CLOCK", 4),
     Column::whole("ZONE DATA", 1),
     Column::text("AGENTS", 5, 12),
+    Column::whole("ADDRESS", 6),
     Column::whole("ID", 2),
 ];
 
 /// Show the nodes that serve the database.
 ///
-/// Each with its name, release, lease, load, clock, zone data and agents. A node whose lease has ended is taken for dead two
-/// seconds later, and its runs are taken over by the others.
+/// Each with its name, release, lease, load, clock, zone data, agents and the address under which it can be reached. A node whose
+/// lease has ended is taken for dead two seconds later, and its runs are taken over by the others.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual nodes --database postgres://punctual@db.example/punctual")]
 pub(crate) struct NodesArgs {
@@ -57,6 +58,7 @@ fn row(node: Node) -> Vec<Cell> {
         format!("{:+} ms", node.skew_ms).into(),
         node.zone_data.into(),
         node.agents.join(", ").into(),
+        node.url.unwrap_or_else(|| "-".to_owned()).into(),
         ids::shown(node.node_id).into(),
     ]
 }

@@ -1,6 +1,6 @@
-//! Printing, and asking.
+//! Printing.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 
 use anyhow::Context;
 use serde_json::Value;
@@ -44,18 +44,4 @@ pub(crate) fn facts(facts: &[(&str, String)]) -> String {
 /// Text of others without what would steer a terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Whether a person sits there who can be asked.
-pub(crate) fn is_asked() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Asks for a yes.
-pub(crate) fn confirm(question: &str) -> anyhow::Result<bool> {
-    eprint!("{question} [y/N] ");
-    io::stderr().flush().ok();
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -62,7 +62,7 @@ async fn agents(client: &Client) -> Result<Vec<String>, Failure> {
 }
 
 /// Whether there is an agent of this name.
-pub(crate) async fn is_agent(client: &Client, text: &str) -> Result<bool, Failure> {
+async fn is_agent(client: &Client, text: &str) -> Result<bool, Failure> {
     Ok(agents(client).await?.iter().any(|agent| agent == text))
 }
 

@@ -264,7 +264,7 @@ fn an_agent_stands_for_its_run_to_cancel() {
     let add = ["schedule", "add", "--name", "later", "--agent", "slow", "--every", "1h", "--zone", &zone];
     said(&place, &[&add[..], &["--overlap", "allow", "--max-concurrent", "4"]].concat(), 0);
     let next = place.json(&["schedule", "show", "later", "--json"])["nextExecutionAt"].clone();
-    let cancelled = place.json(&["cancel", "slow", "--json"]);
+    let cancelled = place.json(&["cancel", "slow", "--yes", "--json"]);
     assert_eq!((&cancelled["outcome"], &cancelled["scheduledAt"]), (&"cancelled".into(), &next));
     // The one that runs, before those that come.
     let running = |place: &Place| {
@@ -287,12 +287,12 @@ fn an_agent_stands_for_its_run_to_cancel() {
     has(&said(&place, &["cancel", &second[28..], "--force"], 0), &[&second, "asked to stop"]);
     place.until("one is over", |place| running(place) == [first.clone()]);
     // All of them: what may not be stopped does not keep the others.
-    let text = said(&place, &["cancel", "slow", "--all"], 6);
+    let text = said(&place, &["cancel", "slow", "--all", "--yes"], 6);
     has(&text, &["--force stops it", "later", "is cancelled", " were cancelled"]);
     let all = place.json(&["cancel", "slow", "--all", "--force", "--json"]);
     assert_eq!(all.as_array().unwrap().len(), 1, "{all}");
     place.until("nothing runs", |place| running(place).is_empty());
-    has(&said(&place, &["cancel", "slow", "--all"], 5), &["has no more runs today"]);
+    has(&said(&place, &["cancel", "slow", "--all", "--yes"], 5), &["has no more runs today"]);
     assert!(server.stop().success());
 }
 
@@ -426,7 +426,9 @@ fn a_shell_completes_names_and_asks_no_stranger() {
     let (place, server) = up("looks-completions");
     let add =
         |name: &str| said(&place, &["schedule", "add", "--agent", "reporter", "--name", name, "--cron", "@yearly"], 0);
-    ["morning-report", "morning-mail", "evening", "mor$(touch stolen)"].map(add);
+    for name in ["morning-report", "morning-mail", "evening", "mor$(touch stolen)"] {
+        add(name);
+    }
     let run = id_of(&place.json(&["trigger", "reporter", "--wait", "--json"]));
     assert_eq!(completed(&place, &["punctual", "why", "mor"], &[]), ["morning-mail", "morning-report"]);
     assert_eq!(completed(&place, &["punctual", "schedule", "pause", "ev"], &[]), ["evening"]);

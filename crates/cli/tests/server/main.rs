@@ -19,6 +19,7 @@ mod failover;
 mod fatal;
 mod hostile;
 mod kept;
+mod looks;
 mod moving;
 mod nodes;
 mod output;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::reading;
 
 /// The longest key of a request that may come again.
 const KEY_MAX: usize = 255;
@@ -23,7 +24,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Body<T>, ApiError> {
         let bytes = json_bytes(request, state).await?;
-        read_json(&bytes).map(Body)
+        reading::json(&bytes).map(Body)
     }
 }
 
@@ -54,7 +55,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Asked<T> {
         let bytes = if has_body { json_bytes(request, state).await? } else { Bytes::new() };
         // Who says nothing says nothing special.
         let text: &[u8] = if matches!(bytes.trim_ascii(), b"" | b"null") { b"{}" } else { &bytes };
-        let body = read_json(text)?;
+        let body = reading::json(text)?;
         let once = key.map(|key| {
             let digest = Sha256::new().chain_update(&path).chain_update([0]).chain_update(text).finalize();
             let digest = digest.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
@@ -97,10 +98,6 @@ pub(crate) fn not_json() -> ApiError {
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail)
 }
 
-fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(bytes).map_err(|error| ApiError::malformed(format!("the body: {error}")))
-}
-
 /// What stands behind the question mark.
 pub(crate) struct Params<T>(pub(crate) T);
 
@@ -108,8 +105,21 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params<T>, ApiError> {
-        let read = Query::<T>::from_request_parts(parts, state).await;
-        read.map(|Query(value)| Params(value)).map_err(|rejection| ApiError::malformed(rejection.body_text()))
+        let read = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        let Ok(Query(pairs)) = read else { return Err(ApiError::malformed("the query cannot be read")) };
+        reading::query(pairs).map(Params)
+    }
+}
+
+/// The one name in a path.
+pub(crate) struct PathText(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<PathText, ApiError> {
+        let read = Path::<String>::from_request_parts(parts, state).await;
+        read.map(|Path(text)| PathText(text)).map_err(|_| ApiError::malformed("the path cannot be read: use UTF-8"))
     }
 }
 
@@ -122,8 +132,7 @@ macro_rules! id {
             type Rejection = ApiError;
 
             async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Id<$kind>, ApiError> {
-                let read = Path::<String>::from_request_parts(parts, state).await;
-                let Ok(Path(text)) = read else { return Err(ApiError::malformed("the path cannot be read")) };
+                let PathText(text) = PathText::from_request_parts(parts, state).await?;
                 let id: Option<Uuid> = text.parse().ok();
                 id.map(|id| Id($kind(id))).ok_or_else(|| ApiError::not_found($what, text.escape_debug()))
             }

@@ -10,6 +10,7 @@ mod conductor;
 mod crash;
 mod described;
 mod docs;
+mod errors;
 mod kept;
 mod moving;
 mod nodes;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::executions::find;
+use super::page::after;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
@@ -40,6 +41,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 #[into_params(parameter_in = Query)]
 pub(crate) struct OutputParams {
     /// Behind this number. In a stream, `Last-Event-ID` goes before it.
+    #[param(maximum = 9_223_372_036_854_775_807_i64)]
     after: Option<u64>,
 }
 
@@ -90,7 +92,7 @@ pub(crate) async fn list(
     Params(params): Params<OutputParams>,
 ) -> Result<Json<OutputView>, ApiError> {
     let run = find(&app, &caller, id).await?;
-    let pieces = app.store.printed(id, params.after.unwrap_or(0), PAGE).await?;
+    let pieces = app.store.printed(id, after(params.after)?.unwrap_or(0), PAGE).await?;
     let has_all = pieces.len() < PAGE;
     let was_quiet = run.ended_at.is_some_and(|at| at + LAST_WORDS < app.now());
     Ok(Json(OutputView {
@@ -128,7 +130,7 @@ pub(crate) async fn follow(
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, ApiError> {
     find(&app, &caller, id).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.trim().parse().ok());
-    let after = last.or(params.after).unwrap_or(0);
+    let after = after(last.or(params.after))?.unwrap_or(0);
     let tail = Tail { follower: app.pulse.follow(), app, caller, id, after, ready: vec![], is_over: false };
     let sent = stream::unfold(tail, |mut tail| async move { tail.next().await.map(|event| (Ok(event), tail)) });
     Ok(Sse::new(sent).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))

@@ -16,6 +16,7 @@ mod moving;
 mod nodes;
 mod output;
 mod reload;
+mod schemathesis;
 mod stand_in;
 mod support;
 mod terminal;

@@ -32,10 +32,11 @@ pub(crate) async fn run(args: AgentsArgs) -> anyhow::Result<()> {
             it.agent_id,
             it.runner.unwrap_or_else(dash),
             it.risk.unwrap_or_else(dash),
+            it.approval.unwrap_or_else(dash),
             it.max_concurrent.map_or_else(dash, |max| max.to_string()),
             it.timeout_ms.map_or_else(dash, span_of_ms),
             it.nodes.join(", "),
         ]
     });
-    print(&table(&["AGENT", "RUNNER", "RISK", "AT ONCE", "TIMEOUT", "NODES"], rows))
+    print(&table(&["AGENT", "RUNNER", "RISK", "APPROVAL", "AT ONCE", "TIMEOUT", "NODES"], rows))
 }

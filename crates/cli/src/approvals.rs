@@ -4,7 +4,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ClientArgs, Failure, Query, read};
-use crate::output::{clean, confirm, facts, is_asked, one_line, print, print_json, table};
+use crate::confirm::Irreversible;
+use crate::output::{clean, facts, one_line, print, print_json, table};
 use crate::times::{Wall, ZoneArgs};
 use crate::views::Approval;
 
@@ -21,16 +22,20 @@ pub(crate) struct ApprovalsArgs {
 
 /// Let a run begin that waits for approval.
 ///
-/// On a terminal, prompt and inputs are shown first, and a yes is asked for. What is approved is exactly that: if it changes
-/// meanwhile, the approval does not count.
+/// On a terminal, prompt and inputs are shown first, and a yes is asked for; without a terminal it needs --yes. What is approved is
+/// exactly that: if it changes meanwhile, the approval does not count.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  punctual approve morning-report --reason \"looked at it\"")]
+#[command(
+    after_help = "Example:\n  punctual approve morning-report --reason \"looked at it\"\n  punctual approve 0198c5d2 --yes            # in a script"
+)]
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
     decision: DecisionArgs,
 }
 
 /// End a run that waits for approval without a try.
+///
+/// On a terminal, prompt and inputs are shown first, and a yes is asked for; without a terminal it needs --yes.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual deny morning-report --reason \"not before the release\"")]
 pub(crate) struct DenyArgs {
@@ -90,14 +95,10 @@ pub(crate) async fn deny(args: DenyArgs) -> anyhow::Result<()> {
 }
 
 async fn decide(args: DecisionArgs, verb: &str, question: &str, done: &str) -> anyhow::Result<()> {
-    let client = args.client.server()?;
+    let client = args.client.server().await?;
     let approval = find(&client, &args.run).await?;
-    if !args.yes && is_asked() {
-        eprint!("{}", shown(&approval, &ZoneArgs::default_wall()?));
-        if !confirm(question)? {
-            return print("Nothing was decided.\n");
-        }
-    }
+    let shown = shown(&approval, &ZoneArgs::default_wall()?);
+    Irreversible { shown: &shown, question, declined: "Nothing was decided." }.confirm(args.yes)?;
     let body = json!({ "digest": approval.digest, "reason": args.reason });
     let answer = client.post(&format!("/api/approvals/{}/{verb}", approval.run_id), &Query::default(), &body).await?;
     if args.client.json {

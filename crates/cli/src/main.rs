@@ -8,10 +8,12 @@ mod client;
 mod completions;
 mod conductor;
 mod config;
+mod confirm;
 mod database;
 mod doctor;
 mod history;
 mod logs;
+mod machine;
 mod nodes;
 mod output;
 mod plan;
@@ -90,6 +92,10 @@ fn main() -> ExitCode {
         return code;
     }
     carry_out(Cli::parse().command).unwrap_or_else(|error| {
+        if let Some(declined) = error.downcast_ref::<confirm::Declined>() {
+            eprintln!("{declined}");
+            return ExitCode::FAILURE;
+        }
         eprintln!("error: {error:#}");
         client::exit_code(&error)
     })
@@ -119,7 +125,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => transfer::export(&args)?,
         Command::Import(args) => transfer::import(&args)?,
         Command::Conductor(args) => return wait(conductor::run(args))?,
-        Command::Config(args) => config::run(args)?,
+        Command::Config(args) => return config::run(args),
         Command::Doctor(args) => return wait(doctor::run(args))?,
         Command::Completions(args) => completions::run(args)?,
     }

@@ -10,7 +10,7 @@ use crate::views::Node;
 
 /// Show the nodes that serve the database.
 ///
-/// Each with its name, release, lease, load, clock, zone data and agents. A node whose lease has ended is taken for dead two seconds later, and its runs are taken over by the others.
+/// Each with its name, release, lease, load, clock, zone data, agents and the address under which it can be reached. A node whose lease has ended is taken for dead two seconds later, and its runs are taken over by the others.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual nodes --database postgres://punctual@db.example/punctual")]
 pub(crate) struct NodesArgs {
@@ -27,7 +27,7 @@ pub(crate) async fn run(args: NodesArgs) -> anyhow::Result<()> {
     if nodes.is_empty() {
         return print("No node serves this database: `punctual up` starts one.\n");
     }
-    let header = ["NAME", "RELEASE", "LEASE", "LOAD", "CLOCK", "ZONE DATA", "AGENTS", "ID"];
+    let header = ["NAME", "RELEASE", "LEASE", "LOAD", "CLOCK", "ZONE DATA", "AGENTS", "ADDRESS", "ID"];
     print(&table(&header, nodes.into_iter().map(row)))
 }
 
@@ -43,6 +43,7 @@ fn row(node: Node) -> Vec<String> {
         format!("{:+} ms", node.skew_ms),
         node.zone_data,
         node.agents.join(", "),
+        node.url.unwrap_or_else(|| "-".to_owned()),
         node.node_id.to_string(),
     ]
 }

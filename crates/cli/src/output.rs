@@ -1,6 +1,6 @@
-//! Printing, and asking.
+//! Printing.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 
 use anyhow::Context;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -60,20 +60,6 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn one_line(text: &str) -> String {
     let line = clean(text.lines().next().unwrap_or_default());
     if line.chars().count() <= CELL_MAX { line } else { line.chars().take(CELL_MAX - 1).chain(['…']).collect() }
-}
-
-/// Whether a person sits there who can be asked.
-pub(crate) fn is_asked() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Asks for a yes.
-pub(crate) fn confirm(question: &str) -> anyhow::Result<bool> {
-    eprint!("{question} [y/N] ");
-    io::stderr().flush().ok();
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// How wide the terminal is.

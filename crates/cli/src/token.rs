@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::client::{ClientArgs, Failure, Kind, Query, find_token, read};
+use crate::confirm::Irreversible;
 use crate::output::{clean, facts, print, print_json, table};
 use crate::times::{Wall, ZoneArgs};
 use crate::views::Token;
@@ -68,6 +69,8 @@ struct ListArgs {
 }
 
 /// Take a token back: it allows nothing any more.
+///
+/// On a terminal a yes is asked for; without one it needs --yes.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual token revoke ada")]
 struct RevokeArgs {
@@ -75,9 +78,13 @@ struct RevokeArgs {
     #[arg(value_name = "TOKEN")]
     token: String,
 
-    /// Also the last one of an admin: nobody can make another one before the server starts again
+    /// Do not ask
     #[arg(long, short)]
     yes: bool,
+
+    /// Also the last one of an admin: nobody can make another one before the server starts again
+    #[arg(long)]
+    force: bool,
 
     #[command(flatten)]
     client: ClientArgs,
@@ -99,7 +106,7 @@ async fn create(args: CreateArgs) -> anyhow::Result<()> {
         "agents": args.agent,
         "expiresAt": args.expires,
     });
-    let answer = args.client.server()?.post("/api/tokens", &Query::default(), &body).await?;
+    let answer = args.client.server().await?.post("/api/tokens", &Query::default(), &body).await?;
     if args.client.json {
         return print_json(&answer);
     }
@@ -115,7 +122,7 @@ async fn create(args: CreateArgs) -> anyhow::Result<()> {
 }
 
 async fn list(args: ListArgs) -> anyhow::Result<()> {
-    let body = args.client.server()?.get("/api/tokens", &Query::default()).await?;
+    let body = args.client.server().await?.get("/api/tokens", &Query::default()).await?;
     if args.client.json {
         return print_json(&body);
     }
@@ -139,11 +146,13 @@ fn row(token: Token, wall: &Wall) -> Vec<String> {
 }
 
 async fn revoke(args: RevokeArgs) -> anyhow::Result<()> {
-    let client = args.client.server()?;
+    let client = args.client.server().await?;
     let token = find_token(&client, &args.token).await?;
-    let query = Query::default().with("force", args.yes.then_some(true));
+    let question = format!("Revoke {} ({}, {})?", clean(&token.name), token.role, token.token_id);
+    Irreversible { shown: "", question: &question, declined: "Nothing was revoked." }.confirm(args.yes)?;
+    let query = Query::default().with("force", args.force.then_some(true));
     client.delete(&format!("/api/tokens/{}", token.token_id), &query).await.map_err(|failure| match failure.kind {
-        Kind::Conflict => Failure::new(Kind::Conflict, format!("{failure}: --yes takes it back all the same")),
+        Kind::Conflict => Failure::new(Kind::Conflict, format!("{failure}: --force takes it back all the same")),
         _ => failure,
     })?;
     if args.client.json {

@@ -49,7 +49,7 @@ pub(crate) struct TriggerArgs {
 }
 
 pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
-    let client = args.client.server()?;
+    let client = args.client.server().await?;
     let (mut body, may_wait) = whom(&client, &args.what).await?;
     body["prompt"] = json!(args.prompt);
     body["inputs"] = json!(args.inputs);
@@ -86,14 +86,14 @@ pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
 async fn whom(client: &Client, text: &str) -> Result<(Value, bool), Failure> {
     match client::schedule(client, text).await {
         Ok(found) => {
-            let may_wait = found["executorPolicy"]["riskGate"] == true;
-            Ok((json!({ "scheduleId": read::<Schedule>(&found)?.schedule_id }), may_wait))
+            let schedule: Schedule = read(&found)?;
+            let asks = found["executorPolicy"]["riskGate"] == true;
+            let may_wait = asks || agents(client).await?.iter().any(|it| it.agent_id == schedule.agent_id && it.asks());
+            Ok((json!({ "scheduleId": schedule.schedule_id }), may_wait))
         }
         Err(failure) if failure.kind == Kind::NotFound => {
-            let agents = client.get("/api/agents", &Query::default()).await?;
-            let agents: Vec<Agent> = read(&agents)?;
-            if agents.iter().any(|agent| agent.agent_id == text) {
-                return Ok((json!({ "agentId": text }), false));
+            if let Some(agent) = agents(client).await?.iter().find(|agent| agent.agent_id == text) {
+                return Ok((json!({ "agentId": text }), agent.asks()));
             }
             let text = format!(
                 "there is no schedule and no agent {text:?}; `punctual schedule list` and `punctual agents` show them"
@@ -102,6 +102,10 @@ async fn whom(client: &Client, text: &str) -> Result<(Value, bool), Failure> {
         }
         Err(failure) => Err(failure),
     }
+}
+
+async fn agents(client: &Client) -> Result<Vec<Agent>, Failure> {
+    read(&client.get("/api/agents", &Query::default()).await?)
 }
 
 /// The end of a run: the last line of its history, once nothing more becomes of it. Meanwhile it is told what it waits for.

@@ -146,6 +146,7 @@ impl Past {
             "FAIL" => "failed",
             "SKIPPED" => "skipped",
             "CANCELLED" => "cancelled",
+            "STOPPED" => "stopped",
             other => other,
         }
     }
@@ -218,9 +219,17 @@ pub(crate) struct Agent {
     pub(crate) agent_id: String,
     pub(crate) runner: Option<String>,
     pub(crate) risk: Option<String>,
+    pub(crate) approval: Option<String>,
     pub(crate) max_concurrent: Option<u32>,
     pub(crate) timeout_ms: Option<i64>,
     pub(crate) nodes: Vec<String>,
+}
+
+impl Agent {
+    /// Whether each of its runs needs an approval.
+    pub(crate) fn asks(&self) -> bool {
+        self.approval.as_deref() == Some("always")
+    }
 }
 
 /// A node.
@@ -235,6 +244,7 @@ pub(crate) struct Node {
     pub(crate) places: u64,
     pub(crate) paused: Option<bool>,
     pub(crate) skew_ms: i64,
+    pub(crate) url: Option<String>,
     pub(crate) zone_data: String,
     pub(crate) agents: Vec<String>,
 }

@@ -16,6 +16,7 @@ pub mod plan;
 pub mod run;
 pub mod schedule;
 mod stable_hash;
+pub mod storable;
 pub mod time;
 mod token;
 mod words;

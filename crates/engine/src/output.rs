@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::SignedDuration;
-use punctual_core::RunId;
+use punctual_core::{RunId, storable};
 pub use punctual_store::Stream;
 use punctual_store::{Piece, Store};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::batch;
 use crate::clock::Clock;
 use crate::planner::later;
 
@@ -186,8 +187,15 @@ impl Writer {
         if pieces.is_empty() {
             return;
         }
-        let count = pieces.len();
-        if let Err(error) = self.store.print(pieces, OUTPUT_MAX).await {
+        let print = |pieces: Vec<Piece>| async move {
+            let count = pieces.len();
+            self.store.print(pieces, OUTPUT_MAX).await.map(|()| vec![(); count])
+        };
+        let lost = match batch::write(&pieces, print).await {
+            Ok(written) => written.into_iter().filter_map(Result::err).map(|error| (1, error)).collect(),
+            Err(error) => vec![(pieces.len(), error)],
+        };
+        for (count, error) in lost {
             warn!(%error, "{count} pieces of output could not be kept; the end of each attempt is in its report");
         }
     }
@@ -241,8 +249,7 @@ impl Pending {
                 stream: self.stream,
                 at,
                 ends_at: end - rest.len() as u64,
-                // PostgreSQL keeps no NUL in a text.
-                text: String::from_utf8_lossy(piece).replace('\0', "\u{2400}"),
+                text: storable::text(String::from_utf8_lossy(piece).into_owned()),
             });
         }
         pieces

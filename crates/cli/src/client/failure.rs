@@ -9,7 +9,8 @@ use serde_json::Value;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done, or the answer is yes
-  1  the answer is no: a check found faults, a run that was waited for did not succeed, not all was imported as it was
+  1  the answer is no: yours to a question, a check found faults, a run that was waited for did not succeed, not all was
+     imported as it was
   2  the command line or a value cannot be used
   3  no server answers, or it cannot answer now
   4  the token does not allow it
@@ -57,6 +58,11 @@ impl Failure {
     pub(crate) fn no_server(url: &str) -> Failure {
         let text =
             format!("no server answers at {url}; start one with `punctual up`, or name another with --server URL");
+        Failure { is_silence: true, ..Failure::new(Kind::NoServer, text) }
+    }
+
+    /// No server is running, as far as can be said without asking anybody.
+    pub(crate) fn none_here(text: impl Into<String>) -> Failure {
         Failure { is_silence: true, ..Failure::new(Kind::NoServer, text) }
     }
 

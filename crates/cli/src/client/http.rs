@@ -91,11 +91,6 @@ impl Http {
         &self.token.found_in
     }
 
-    /// Whether there is anything that lets us in.
-    pub(crate) fn has_token(&self) -> bool {
-        self.token.secret.is_some()
-    }
-
     /// Which server answers there, or why none does.
     pub(crate) async fn alive(&self) -> Result<Alive, Failure> {
         let request = self.client.get(self.at("/health/live", &[])).timeout(CONNECT_MAX);
@@ -211,7 +206,8 @@ impl Http {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether it is this machine's own, whatever network it is in.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

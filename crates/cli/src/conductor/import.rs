@@ -73,7 +73,7 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let wall = args.zone.wall()?;
     let theirs = Theirs::enter(&args.theirs).await?;
     let schedules = theirs.schedules().await?;
-    let ours = args.client.server()?;
+    let ours = args.client.server().await?;
     if matches!(&ours, Client::Server(ours) if theirs.url() == format!("{}/api", ours.url())) {
         return Err(Failure::input("--from is this server itself; name the one that schedules come from").into());
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use punctual_agents::process::SecretSource;
+use punctual_agents::process::{AgentError, SecretSource};
 use punctual_core::Elapsed;
+use punctual_core::plan::AgentApproval;
 use punctual_engine::roster::Risk;
 use serde_json::{Map, Value as Json, json};
 
@@ -14,6 +15,7 @@ use super::section::{Section, snake_case};
 use super::size::Size;
 use super::value::{Value, short};
 use super::words::Word;
+use crate::up::process_agent;
 
 /// The most runs that a cap may allow: more would be none.
 const RUNNING_MAX: u64 = 1_000_000;
@@ -35,6 +37,8 @@ pub(crate) struct Agent {
     pub(crate) max_concurrent: Option<NonZeroU32>,
     /// The most that its work may do.
     pub(crate) risk: Risk,
+    /// Which of its runs need an approval.
+    pub(crate) approval: AgentApproval,
 }
 
 /// What carries an agent's work out.
@@ -88,15 +92,20 @@ impl Agent {
             && text != "process"
         {
             refuse_runner(runner, text);
-            return None;
+            if RUNNERS_TO_COME.contains(&text) {
+                return None;
+            }
         }
         let section = value.section(&AGENT)?;
         section.require("runner", "\"process\"");
+        let process = ProcessConfig::read(&section, folder);
+        refuse_what_cannot_run(&section, &process);
         let agent = Agent {
-            runner: RunnerConfig::Process(ProcessConfig::read(&section, folder)),
+            runner: RunnerConfig::Process(process),
             timeout: section.get("timeout").and_then(Value::some_duration).unwrap_or(Elapsed::from_seconds(600)),
             max_concurrent: section.get("max_concurrent").and_then(read_cap),
             risk: section.get("risk").and_then(Value::word).unwrap_or(Risk::Exec),
+            approval: section.get("approval").and_then(Value::word).unwrap_or_default(),
         };
         Some(agent)
     }
@@ -115,6 +124,7 @@ impl Agent {
             "grace": process.grace,
             "max_concurrent": self.max_concurrent,
             "risk": self.risk.word(),
+            "approval": self.approval.word(),
             "limits": process.limits.settings(),
         });
         super::print::object(settings)
@@ -165,6 +175,38 @@ impl ProcessLimits {
 pub(super) fn read_cap(value: &Value<'_>) -> Option<NonZeroU32> {
     let cap = value.integer(1..=RUNNING_MAX)?;
     NonZeroU32::new(cap as u32)
+}
+
+/// Reports what the runner would refuse, so that a start finds nothing that a check has not told.
+fn refuse_what_cannot_run(section: &Section<'_>, process: &ProcessConfig) {
+    for problem in process_agent(process).problems() {
+        let (key, problem, fix) = match problem {
+            AgentError::LoaderVariable(name) => {
+                let problem = format!("the variable {name} cannot be passed on, as it changes which code runs");
+                ("env_pass", problem, "set it in env".to_owned())
+            }
+            AgentError::Bounds { what, given, least, most } => {
+                let key = if what.contains("grace") { "grace" } else { "limits" };
+                let fix =
+                    if most == u64::MAX { format!("use {least} or more") } else { format!("use {least} to {most}") };
+                (key, format!("{what} is {given}"), fix)
+            }
+            AgentError::Nul(what @ "the folder") => {
+                ("folder", format!("{what} holds a zero character"), "leave it out".to_owned())
+            }
+            // These have been told where they stand.
+            AgentError::EmptyCommand
+            | AgentError::Nul(_)
+            | AgentError::VariableName(_)
+            | AgentError::OwnVariable(_) => {
+                continue;
+            }
+        };
+        match section.get(key) {
+            Some(value) => value.refuse(problem, fix),
+            None => section.refuse(problem, fix),
+        }
+    }
 }
 
 fn refuse_runner(runner: &Value<'_>, text: &str) {

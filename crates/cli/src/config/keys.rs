@@ -152,6 +152,12 @@ pub(super) const AGENT: Keys = Keys {
         key("grace", "duration", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
         key("max_concurrent", "1 to 1000000", "none", "how many of its runs may be at work, whatever schedules say"),
         key("risk", "`read`, `write` or `exec`", "`\"exec\"`", "what a schedule that asks for approval asks it for"),
+        key(
+            "approval",
+            "`always` or `schedule`",
+            "`\"schedule\"`",
+            "which runs need an approval: all of them, whoever starts them, or those whose schedule asks for it",
+        ),
         key("limits", "table", "`{}`", "what the operating system lets it have"),
     ],
 };
@@ -265,7 +271,7 @@ pub(super) const SCHEDULE: Keys = Keys {
             "after_loss",
             "`retry` or `hold`",
             "`\"retry\"`",
-            "what follows when a node dies at work: try again, or risk nothing twice",
+            "what follows when a node dies or is stopped at work: try again, or risk nothing twice",
         ),
         key("timeout", "duration", "the agent's", "how long a run may take"),
         key("priority", "1 to 10", "`5`", "how urgent its runs are; 10 is the most"),

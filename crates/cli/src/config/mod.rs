@@ -8,6 +8,7 @@ mod command;
 mod conductor;
 mod env;
 mod error;
+mod here;
 mod keys;
 mod prices;
 mod print;
@@ -168,7 +169,7 @@ fn read<Z: Borrow<Zones>>(
     file_name: &str,
     folder: &Path,
     env: impl IntoIterator<Item = (String, String)>,
-    open: impl FnOnce(&ZoneSource) -> anyhow::Result<Z>,
+    open: impl Fn(&ZoneSource) -> anyhow::Result<Z>,
 ) -> Result<(Config, Z), ConfigError> {
     let problems = Problems::of(text);
     let read = read_all(text, folder, env, open, &problems);
@@ -181,7 +182,7 @@ fn read_all<Z: Borrow<Zones>>(
     text: &str,
     folder: &Path,
     env: impl IntoIterator<Item = (String, String)>,
-    open: impl FnOnce(&ZoneSource) -> anyhow::Result<Z>,
+    open: impl Fn(&ZoneSource) -> anyhow::Result<Z>,
     problems: &Problems<'_>,
 ) -> Option<(Config, Z)> {
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -198,7 +199,12 @@ fn read_all<Z: Borrow<Zones>>(
     overrides.apply_top(&mut top);
 
     let tzdb = read_zone_source(&top, folder);
-    let zones = open(&tzdb).map_err(|error| refuse_zone_data(&top, problems, &error)).ok()?;
+    // The rest is looked at with the data that this program carries.
+    let zones = open(&tzdb).or_else(|error| {
+        refuse_zone_data(&top, problems, &error);
+        open(&ZoneSource::Bundled)
+    });
+    let zones = zones.ok()?;
     let default_zone = read_default_zone(&top, problems, zones.borrow())?;
     let engine = read_engine(&top, &overrides, problems);
     let limits = top.get("limits").and_then(|value| value.section(&LIMITS));

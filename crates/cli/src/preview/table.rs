@@ -162,7 +162,10 @@ fn ending(preview: &Preview) -> Option<String> {
     let from = preview.from;
     match &preview.stopped {
         Stopped::AtLimit => Some(format!("Stopped after {} slots; there are more.", preview.slots.len())),
-        Stopped::AfterSkips => Some("Stopped: too many slots in a row are skipped.".to_owned()),
+        Stopped::AfterSkips => {
+            let looked_until = preview.slots.last().map(|slot| format!(" Looked until {}.", slot.scheduled_at));
+            Some(format!("Stopped: too many slots are skipped.{}", looked_until.unwrap_or_default()))
+        }
         Stopped::AtUntil { next_at } if preview.slots.is_empty() => {
             Some(format!("Nothing in that time; the next is at {next_at}."))
         }

@@ -41,7 +41,7 @@ pub(super) struct AddArgs {
 pub(super) async fn run(args: AddArgs) -> anyhow::Result<()> {
     args.fields.must_say_when()?;
     let body = Value::from(args.fields.body(Some(&args.agent)));
-    let client = args.client.server()?;
+    let client = args.client.server().await?;
     let wall = ZoneArgs::default_wall()?;
     if args.dry_run {
         let answer = client.post("/api/schedules", &Query::default().with("dryRun", Some(true)), &body).await?;

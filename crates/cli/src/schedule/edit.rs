@@ -43,7 +43,7 @@ pub(super) async fn run(args: EditArgs) -> anyhow::Result<()> {
     if change.is_empty() {
         return Err(Failure::input("what is to change? name at least one field, like --prompt TEXT").into());
     }
-    let client = args.client.server()?;
+    let client = args.client.server().await?;
     let before = client::schedule(&client, &args.schedule).await?;
     let schedule: Schedule = read(&before)?;
     let wall = ZoneArgs::default_wall()?;

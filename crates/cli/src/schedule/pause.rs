@@ -48,7 +48,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<()> {
 }
 
 async fn ask(args: &ClientArgs, schedule: &str, verb: &str, body: &Value) -> anyhow::Result<()> {
-    let client = args.server()?;
+    let client = args.server().await?;
     let found: Schedule = read(&client::schedule(&client, schedule).await?)?;
     let answer = client.post(&format!("{}/{verb}", path(&found)), &Query::default(), body).await?;
     if args.json {

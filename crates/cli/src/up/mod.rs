@@ -6,9 +6,10 @@ mod first_token;
 mod log;
 mod reload;
 mod sync;
+mod watched;
 mod web;
 
-pub(crate) use build::settings;
+pub(crate) use build::{process_agent, settings};
 pub(crate) use web::house_rules;
 
 use std::io::Write;
@@ -23,17 +24,20 @@ use punctual_engine::ids::RandomIds;
 use punctual_engine::meters::Meters;
 use punctual_engine::node::{self, Nudges, Parts};
 use punctual_engine::runner::Runners;
+use punctual_engine::settings::Settings;
 use punctual_engine::spawn::TokioSpawn;
 use punctual_server::auth::Doors;
 use punctual_server::{App, Pulse};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::client::ServerFile;
 use crate::config::Config;
 use crate::database::DatabaseArgs;
+use crate::machine;
 use crate::output::unless_closed;
+use watched::Watched;
 
 /// Run the server: plan, claim, run and record, until it is told to stop.
 ///
@@ -57,7 +61,7 @@ pub(crate) struct UpArgs {
     web: web::WebArgs,
 
     /// What people call this node [default: the name of this machine]
-    #[arg(long, value_name = "NAME", default_value_t = machine_name(), hide_default_value = true)]
+    #[arg(long, value_name = "NAME", default_value_t = machine::name(), hide_default_value = true)]
     name: String,
 
     /// How log lines look
@@ -74,28 +78,33 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-fn machine_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
 pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     log::start(args.log_format)?;
     let read_at = reload::stamp_of(args.config.as_deref());
     let (config, zones) =
         if args.demo { Config::built_in(demo::CONFIG, "the demo")? } else { Config::load(args.config.as_deref())? };
+    for missing in config.missing() {
+        warn!("{}: {}; {}", missing.key, missing.problem, missing.fix);
+    }
     let runners = Arc::new(Runners::new(build::runners(&config)?));
     let rules = web::house_rules(&config, &zones)?;
-    let settings = Arc::new(build::settings(&config, zones, &args.name));
     let certificate = args.web.certificate()?;
     first_token::check()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
     // Before the database: a start that cannot be leaves none behind.
     let listener = runtime.block_on(args.web.open())?;
+    let address = listener.local_addr().context("asking where the API is")?;
+    let settings = Arc::new(Settings {
+        url: args.web.advertised(address),
+        machine: Some(machine::id()),
+        ..build::settings(&config, zones, &args.name)
+    });
     let store = args.database.serve()?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
         let nudges = Arc::new(Nudges::default());
-        watch_signals(stop.clone(), Arc::clone(&nudges))?;
+        let mut watched = Watched::default();
+        watched.spawn_endless("watch for signals", watch_signals(stop.clone(), Arc::clone(&nudges))?);
         let heard = Arc::clone(&nudges);
         store.tell(Arc::new(move |hint| heard.hear(hint)));
         let ids = Arc::new(RandomIds);
@@ -110,7 +119,6 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         if args.demo {
             demo::begin(&*store, &editor, &config, clock.now()).await?;
         }
-        let address = listener.local_addr().context("asking where the API is")?;
         let url = args.web.url(address);
         first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
         // Whoever looks for the server finds it by this, until it has stopped.
@@ -129,7 +137,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             doors: Arc::new(Doors::new(args.web.allow_host.clone())),
             pulse: Pulse::new(end_serving.clone()),
         };
-        let serving = tokio::spawn(punctual_server::serve(app, listener, certificate, end_serving.clone()));
+        let serving = punctual_server::serve(app, listener, certificate, end_serving.clone());
+        watched.spawn("API", async { Ok(serving.await?) });
         say_hello(&args, &config, &synced, &url)?;
         if !config.conductor.without_meaning.is_empty() {
             let settings = config.conductor.without_meaning.join(", ");
@@ -147,30 +156,48 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             nudges: Arc::clone(&nudges),
         };
         // The demo has no file.
-        let reloading = (!args.demo).then(|| tokio::spawn(reloader.watch(stop.clone())));
+        if !args.demo {
+            watched.spawn("watch on the configuration", reloader.watch(stop.clone()));
+        }
         let parts = Parts { store, clock, ids, settings, runners, nudges, spawn: Arc::new(TokioSpawn), meters };
         // The API answers as long as anything is at work.
-        let ran = node::run(parts, stop).await;
+        let ran = tokio::select! {
+            biased;
+            failed = watched.failed() => Err(failed),
+            ran = node::run(parts, stop) => ran.map_err(anyhow::Error::from),
+        };
         end_serving.cancel();
-        if let Some(reloading) = reloading {
-            reloading.await.context("watching the configuration")??;
-        }
-        serving.await.context("serving the API")??;
+        let ended = match ran {
+            Ok(()) => watched.ended().await,
+            Err(error) => Err(error),
+        };
         drop(server_file);
-        ran?;
+        if let Err(error) = ended {
+            end_at_once(&error);
+        }
         info!("stopped");
         Ok(())
     })
 }
 
+/// Ends the process, whatever still waits for a disk, a database or a client: the supervisors end what is at work, and another
+/// start finds everything as it was acknowledged. The reason is the last line of the log.
+fn end_at_once(error: &anyhow::Error) -> ! {
+    error!("this server cannot go on and ends: {error:#}");
+    std::process::exit(1)
+}
+
 /// The first signal stops the node; the second ends the process, and the supervisors end what is at work. Two others pause and
 /// resume it.
-fn watch_signals(stop: CancellationToken, nudges: Arc<Nudges>) -> anyhow::Result<()> {
+fn watch_signals(
+    stop: CancellationToken,
+    nudges: Arc<Nudges>,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + Send> {
     let mut pause = signal(SignalKind::user_defined1()).context("watching for SIGUSR1")?;
     let mut resume = signal(SignalKind::user_defined2()).context("watching for SIGUSR2")?;
     let mut terminate = signal(SignalKind::terminate()).context("watching for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watching for SIGINT")?;
-    tokio::spawn(async move {
+    Ok(async move {
         loop {
             tokio::select! {
                 biased;
@@ -194,8 +221,7 @@ fn watch_signals(stop: CancellationToken, nudges: Arc<Nudges>) -> anyhow::Result
             info!("stopping");
             stop.cancel();
         }
-    });
-    Ok(())
+    })
 }
 
 fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced, url: &str) -> anyhow::Result<()> {

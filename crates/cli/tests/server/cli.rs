@@ -128,8 +128,7 @@ fn a_schedule_is_added_listed_shown_edited_paused_and_removed() {
     has(&said(&place, &["schedule", "resume", name], 0), &["is active, and runs next at"]);
     assert_eq!(place.json(&["schedule", "pause", name, "--json"])["state"], "paused");
     has(&said(&place, &["schedule", "rm", name, "--dry-run"], 0), &["Nothing was changed"]);
-    // Nobody sits at a terminal who could be asked.
-    has(&said(&place, &["schedule", "rm", name], 0), &["is deleted"]);
+    has(&said(&place, &["schedule", "rm", name, "--yes"], 0), &["is deleted"]);
     has(&said(&place, &["schedule", "show", name], 5), &["there is no schedule"]);
     add(&place, "again");
     assert_eq!(place.json(&["schedule", "rm", "again", "--yes", "--json"])["name"], "again");
@@ -299,7 +298,7 @@ fn why_answers_for_a_schedule_in_whatever_state_it_is() {
     place.until("it waits", |place| place.json(&["approvals", "--json"])["items"][0].is_object());
     has(&why("gated"), &["a person has to approve it until"]);
     has(&said(&place, &["logs", "gated"], 0), &["has printed nothing"]);
-    said(&place, &["approve", "gated", "--reason", "looks right"], 0);
+    said(&place, &["approve", "gated", "--reason", "looks right", "--yes"], 0);
     place.until("it is at work", |_| why("gated").contains("(running)"));
     has(&why("gated"), &["token operator approved it: looks right (approved)"]);
     said(&place, &["cancel", "gated", "--force"], 0);
@@ -322,7 +321,7 @@ fn a_run_is_called_off() {
         ["schedule", "add", "--name", "slow-one", "--agent", "slow", "--every", "10m", "--zone", &zone, "--json"];
     let made = place.json(&made);
     // The next one of a schedule that rests.
-    let cancelled = place.json(&["cancel", "slow-one", "--json"]);
+    let cancelled = place.json(&["cancel", "slow-one", "--yes", "--json"]);
     assert_eq!((&cancelled["execStatus"], &cancelled["outcome"]), (&json!("CANCELLED"), &json!("cancelled")));
     assert_eq!((&cancelled["scheduleName"], &cancelled["scheduledAt"]), (&json!("slow-one"), &made["nextExecutionAt"]));
     let id = cancelled["executionId"].as_str().unwrap();
@@ -360,7 +359,7 @@ fn history_is_sorted_by_its_first_column_and_outlives_its_schedule() {
     said(&place, &["schedule", "add", "--agent", "quick", "--cron", "@yearly"], 0);
     let made = ["schedule", "add", "--name", "gone", "--agent", "quick", "--times", "23:00", "--zone", &zone, "--json"];
     let id = place.json(&made)["scheduleId"].as_str().unwrap().to_owned();
-    said(&place, &["cancel", "gone"], 0);
+    said(&place, &["cancel", "gone", "--yes"], 0);
     said(&place, &["trigger", "gone", "--wait"], 0);
     let times = || -> Vec<String> {
         let text = said(&place, &["history", "--zone", &zone], 0);
@@ -394,14 +393,14 @@ fn agents_nodes_tokens_and_the_doctor_say_what_there_is() {
     has(&text, &["ada lovelace", "editor", "atlas", "secret", "pt_", "never shown again"]);
     has(&said(&place, &["token", "list"], 0), &["NAME", "operator", "admin", "ada lovelace", "never"]);
     assert!(!place.json(&["token", "list", "--json"]).to_string().contains("pt_"));
-    has(&said(&place, &["token", "revoke", "ada lovelace"], 0), &["allows nothing any more"]);
+    has(&said(&place, &["token", "revoke", "ada lovelace", "--yes"], 0), &["allows nothing any more"]);
     has(&said(&place, &["token", "revoke", "ada lovelace"], 5), &["there is no token"]);
     // Nobody locks themselves out by the way.
-    has(&said(&place, &["token", "revoke", "operator"], 6), &["last token of an admin", "--yes"]);
+    has(&said(&place, &["token", "revoke", "operator", "--yes"], 6), &["last token of an admin", "--force"]);
     place.json(&["token", "create", "second", "--role", "admin", "--json"]);
-    has(&said(&place, &["token", "revoke", "second"], 0), &["allows nothing any more"]);
+    has(&said(&place, &["token", "revoke", "second", "--yes"], 0), &["allows nothing any more"]);
     place.json(&["token", "create", "x", "--role", "viewer", "--expires", "2999-01-01T00:00:00Z", "--json"]);
-    assert_eq!(place.json(&["token", "revoke", "x", "--json"])["revoked"], true);
+    assert_eq!(place.json(&["token", "revoke", "x", "--yes", "--json"])["revoked"], true);
 
     let text = said(&place, &["doctor"], 0);
     has(&text, &["CHECK", "server", "answers, release", "token", "punctual.db.token", "clock", "PROTECTION"]);
@@ -443,6 +442,8 @@ fn a_server_of_another_folder_is_not_taken_for_none() {
     std::fs::create_dir(place.path("other")).unwrap();
     let missing = ["plan", "--database", "sqlite:other/punctual.db"];
     place.write("other/punctual.db.server", &url);
+    has(&said(&place, &missing, 3), &["no server is running here, and other/punctual.db does not exist"]);
+    place.write("other/punctual.db", "");
     has(&said(&place, &missing, 4), &["does not let us in", "PUNCTUAL_TOKEN"]);
     assert!(server.stop().success());
     // Whoever looks without a server is told so.
@@ -566,8 +567,8 @@ fn a_run_that_waits_is_approved_or_denied_as_it_was_seen() {
     };
     has(&say(&["approvals"], 0), &["SCHEDULED", "nightly clean", "exec", "Remove what is old", RUN]);
     has(&say(&["approvals", "--json"], 0), &["\"digest\": \"d1\""]);
-    has(&say(&["approve", "nightly clean", "--reason", "looked at it"], 0), &["is approved"]);
-    has(&say(&["deny", RUN, "--json"], 0), &[RUN]);
+    has(&say(&["approve", "nightly clean", "--yes", "--reason", "looked at it"], 0), &["is approved"]);
+    has(&say(&["deny", RUN, "--yes", "--json"], 0), &[RUN]);
     has(&say(&["deny", "another"], 5), &["waits for approval"]);
     let approved = server.asked(&format!("POST /api/approvals/{RUN}/approve"));
     let body: Value = serde_json::from_str(&approved[0].body).unwrap();
@@ -582,7 +583,7 @@ fn at_a_terminal_a_person_is_asked() {
     add(&place, "dear");
     let (screen, status) = place.at_terminal(&["schedule", "rm", "dear"], "n");
     has(&screen, &["Delete dear", "[y/N]", "Nothing was deleted"]);
-    assert!(status.success(), "{screen}");
+    assert_eq!(status.code(), Some(1), "{screen}");
     assert_eq!(place.json(&["schedule", "show", "dear", "--json"])["name"], "dear");
     has(&place.at_terminal(&["schedule", "rm", "dear"], "y").0, &["dear is deleted"]);
     // How far long work is, is shown to whoever waits for it, and then makes room for the result.

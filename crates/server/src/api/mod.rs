@@ -14,6 +14,7 @@ pub(crate) mod next_runs;
 pub(crate) mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod output;
+mod output_tail;
 pub(crate) mod page;
 pub(crate) mod past;
 pub(crate) mod past_view;

@@ -41,5 +41,5 @@ pub(super) async fn view(app: &App, schedule: &Schedule) -> Result<WorkflowSched
     let filter = RunFilter { schedule: Some(schedule.id), only_live: true, limit: 100, ..RunFilter::default() };
     let live = app.store.runs(&filter).await?;
     let planned = live.iter().filter(|run| run.is_untouched() && run.key.is_slot()).map(|run| run.scheduled_at).min();
-    Ok(WorkflowSchedule::of(schedule, next_run_at(schedule, planned, &app.settings, app.now())))
+    Ok(WorkflowSchedule::of(schedule, next_run_at(schedule, planned, &app.settings, app.now()).at()))
 }

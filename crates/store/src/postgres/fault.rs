@@ -28,6 +28,9 @@ pub(super) enum Fault {
     /// What another command of the same transaction was told, when the moment was to blame.
     #[error("{0}")]
     Shared(String),
+    /// A command has panicked: the failure is its own, and what it has changed in memory is thrown away.
+    #[error("a panic: {0}")]
+    Panicked(String),
     /// The rows are not what the mirror says: somebody else has written them.
     #[error("the rows have changed under this node's hands: {0}")]
     Differs(String),
@@ -47,7 +50,7 @@ impl Fault {
         match self {
             Fault::Sql(error) => error.code().map_or_else(|| is_lost(error), is_passing),
             Fault::Pool(_) | Fault::Slow(_) | Fault::Shared(_) | Fault::Differs(_) | Fault::Lost(_) => true,
-            Fault::Store(_) | Fault::Journal(_) | Fault::Damaged(_) => false,
+            Fault::Store(_) | Fault::Journal(_) | Fault::Damaged(_) | Fault::Panicked(_) => false,
         }
     }
 

@@ -16,6 +16,7 @@ use super::tls;
 use super::values::At;
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
+use crate::panics::FailedPart;
 
 /// The oldest server that has what is needed.
 const OLDEST: i32 = 140_000;
@@ -58,13 +59,25 @@ impl PostgresStore {
             seen: None,
             lost: None,
         };
-        runtime.spawn(writer.run(queue));
+        let failed_part = FailedPart::default();
+        runtime.spawn(failed_part.clone().watch("writer of the database", writer.run(queue)));
         let listeners = Listeners::default();
         if migrates {
-            runtime.spawn(listeners.clone().listen(address.clone()));
+            let listening = listeners.clone().listen(address.clone());
+            runtime.spawn(failed_part.clone().watch("listener of the database", listening));
         }
-        let heart = Heart::start(&address, time.clone()).map_err(failed)?;
-        Ok(PostgresStore { commands, connections, ownership, heart, time, listeners, warnings, runtime: Some(runtime) })
+        let heart = Heart::start(&address, time.clone(), failed_part.clone()).map_err(failed)?;
+        Ok(PostgresStore {
+            commands,
+            connections,
+            ownership,
+            heart,
+            time,
+            listeners,
+            warnings,
+            failed_part,
+            runtime: Some(runtime),
+        })
     }
 }
 

@@ -67,7 +67,7 @@ impl Readers {
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let read: Read = Box::new(move |reader| drop(reply.send(reader.read(work))));
-        let ended = || StoreError::Database { doing, source: "the readers have ended".into() };
+        let ended = || StoreError::Panicked { part: "readers of the database", why: "they have ended".to_owned() };
         let queue = self.queue.as_ref().ok_or_else(ended)?;
         queue.send(read).await.map_err(|_| ended())?;
         let answer = answer.await.map_err(|_| StoreError::Database { doing, source: "a panic".into() })?;

@@ -11,6 +11,7 @@ mod error;
 mod extract;
 mod inside;
 mod pulse;
+mod reading;
 mod routes;
 mod serve;
 mod tls;

@@ -49,6 +49,7 @@ pub(crate) struct FutureParams {
     /// In this state.
     exec_status: Option<ExecStatus>,
     page: Option<usize>,
+    #[param(minimum = 1, maximum = 1_000)]
     size: Option<usize>,
 }
 

@@ -129,6 +129,18 @@ impl ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
+    /// The body is longer than it may be.
+    pub(crate) fn too_large(most: usize) -> ApiError {
+        let detail = format!("the body is longer than {} MiB ({} bytes)", most >> 20, in_thousands(most));
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+    }
+
+    /// Every place for a connection is taken.
+    pub(crate) fn too_many_connections() -> ApiError {
+        let detail = "too many connections are open; come again in a moment";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", detail)
+    }
+
     /// It has taken too long.
     pub(crate) fn too_slow() -> ApiError {
         let seconds = ANSWERED_WITHIN.as_secs();
@@ -169,6 +181,14 @@ impl ApiError {
         self.0.current = serde_json::to_value(current).ok();
         self
     }
+}
+
+/// A number as people read it: `1,048,576`.
+fn in_thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
+    groups.join(",")
 }
 
 impl IntoResponse for ApiError {

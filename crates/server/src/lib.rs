@@ -20,5 +20,5 @@ pub use app::{App, ConductorRules, HouseRules};
 pub use inside::{LookedAt, look};
 pub use pulse::Pulse;
 pub use routes::router;
-pub use serve::serve;
+pub use serve::{ConnectionLimits, serve};
 pub use tls::Certificate;

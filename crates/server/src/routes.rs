@@ -22,9 +22,7 @@ use crate::auth::{Right, guard};
 use crate::conductor;
 use crate::conductor::error::in_their_shape;
 use crate::error::ApiError;
-
-/// The largest body that is read.
-const BODY_MAX: usize = 1024 * 1024;
+use crate::extract::BODY_MAX;
 
 /// How long an answer may take, from the head of the request on.
 pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(30);

@@ -2,6 +2,7 @@
 
 mod build;
 mod demo;
+mod descriptors;
 mod first_token;
 mod log;
 mod reload;
@@ -137,7 +138,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             doors: Arc::new(Doors::new(args.web.allow_host.clone())),
             pulse: Pulse::new(end_serving.clone()),
         };
-        let serving = punctual_server::serve(app, listener, certificate, end_serving.clone());
+        let limits = args.web.limits(&config.server, descriptors::connections(&config));
+        let serving = punctual_server::serve(app, listener, certificate, limits, end_serving.clone());
         watched.spawn("API", async { Ok(serving.await?) });
         say_hello(&args, &config, &synced, &url)?;
         if !config.conductor.without_meaning.is_empty() {

@@ -1,6 +1,5 @@
 //! What the description of the API says of all operations alike: how they fail, and examples.
 
-use axum::http::StatusCode;
 use punctual_core::ScheduleId;
 use punctual_engine::edit::EditError;
 use serde_json::{Map, Value, json};
@@ -11,7 +10,7 @@ use crate::auth::{no_token, not_allowed};
 use crate::conductor::error::ErrorResponse;
 use crate::conductor::workflow::not_started;
 use crate::error::ApiError;
-use crate::extract::not_json;
+use crate::extract::{BODY_MAX, not_json};
 
 /// An example of each schema, all of one story.
 const EXAMPLES: &str = include_str!("examples.json");
@@ -155,7 +154,7 @@ fn add_key(operation: &mut Value) {
 fn problems() -> impl IntoIterator<Item = (&'static str, ApiError)> {
     let schedule = ScheduleId(Uuid::from_u128(0x0198_f0c1_6f3a_7c44_9d1b_2f6c_0e5a_9b10));
     let other_version = EditError::OtherVersion { schedule, found: 4, expected: 3 };
-    let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "length limit exceeded");
+    let too_large = ApiError::too_large(BODY_MAX);
     [
         ("It cannot be read", ApiError::unread("prompt", Some("prompt".to_owned()), "it is 5", "give a text")),
         ("There is no token, or it is not known", no_token()),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use punctual_core::journal::Verdict;
 use punctual_core::time::Zone;
-use punctual_core::{RunId, ScheduleId};
+use punctual_core::{RunId, ScheduleId, storable};
 use punctual_store::{HistoryFilter, HistoryItem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -71,14 +71,22 @@ impl PastParams {
     }
 }
 
+/// The years that anything is kept for.
+pub(super) const YEARS: &str = "use a year from 1 to 9999";
+
 /// An instant, or the beginning or the end of a day.
 fn bound(field: &str, text: &str, zone: &Zone, is_end: bool) -> Result<Timestamp, ApiError> {
-    if let Ok(day) = text.parse::<Date>()
-        && !text.contains(['T', 't', ' '])
-    {
-        return Ok(if is_end { zone.day_end(day) } else { zone.day_start(day) });
-    }
-    text.parse().map_err(|_| ApiError::invalid(field, "it is no time", "use 2026-03-09 or 2026-03-09T15:00:00Z"))
+    let day = text.parse::<Date>().ok().filter(|_| !text.contains(['T', 't', ' ']));
+    let at = match day {
+        Some(day) if is_end => zone.day_end(day),
+        Some(day) => zone.day_start(day),
+        None => {
+            let fix = "use 2026-03-09 or 2026-03-09T15:00:00Z";
+            text.parse().map_err(|_| ApiError::invalid(field, "it is no time", fix))?
+        }
+    };
+    let kept = Some(at).filter(|at| storable::is_kept(*at));
+    kept.ok_or_else(|| ApiError::invalid(field, "nothing is kept for that year", YEARS))
 }
 
 /// A page of history.

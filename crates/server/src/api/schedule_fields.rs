@@ -581,7 +581,7 @@ fn bound_field(error: &ParseError) -> &'static str {
 }
 
 /// A name that fits on a line and means itself.
-fn checked_name(field: &str, name: &str) -> Result<String, ApiError> {
+pub(crate) fn checked_name(field: &str, name: &str) -> Result<String, ApiError> {
     const LENGTH_MAX: usize = 200;
     let problem = if name.trim().is_empty() {
         "it is empty"

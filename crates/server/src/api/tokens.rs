@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use punctual_core::{Role, Token, TokenId};
+use punctual_core::{Role, Token, TokenId, storable};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -107,7 +107,7 @@ pub(crate) async fn create(
         agents: request.agents,
         hash: secret.hash(),
         created_at: now,
-        expires_at: request.expires_at,
+        expires_at: request.expires_at.map(storable::instant),
     };
     match app.store.make_token(now, token.clone(), Some(by.clone())).await {
         Ok(()) => {

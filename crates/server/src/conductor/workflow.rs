@@ -29,6 +29,9 @@ use crate::extract::{Asked, Params, PathText};
 /// How long a server may take to start a workflow before the client is told that it takes too long.
 const WAITED_MAX: Duration = Duration::from_secs(20);
 
+/// The longest key of a start that is kept as it is.
+const KEY_MAX: usize = 500;
+
 /// How often it is looked whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -131,7 +134,13 @@ fn once(caller: &Caller, workflow: &Workflow) -> Option<Once> {
     let key = workflow.idempotency_key.as_ref().filter(|key| !key.is_empty())?;
     let hash = Sha256::digest(workflow.name.as_bytes());
     let digest = hash.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
-    Some(Once { key: format!("{}/workflow/{}/{key}", caller.token.id, workflow.name), digest })
+    let mut key = format!("{}/{key}", workflow.name);
+    if KEY_MAX < key.len() {
+        // Stores find keys by an index, which has no room for long ones.
+        let digits = Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        key = format!("sha256:{digits}");
+    }
+    Some(Once { key: format!("{}/workflow/{key}", caller.token.id), digest })
 }
 
 fn terms(app: &App, caller: &Caller, agent: String, workflow: Workflow) -> Result<Terms, ApiError> {

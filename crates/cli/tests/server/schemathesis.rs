@@ -161,6 +161,7 @@ fn try_as(place: &Place, role: &str, api: &Client, known: &Value, extent: &Exten
     command.arg("--report-json-path").arg(&report);
     command.env("SCHEMATHESIS_HOOKS", "api_hooks").env("PYTHONPATH", HOOKS).env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("PUNCTUAL_KNOWN", known.to_string()).env("PUNCTUAL_KEPT", json!(kept).to_string());
+    command.env("PUNCTUAL_TOKEN", api.token().unwrap());
     // What it leaves behind goes with the folder.
     command.current_dir(place.path("")).stdin(Stdio::null());
     let output = command.output().expect("Python starts");

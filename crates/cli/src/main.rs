@@ -16,6 +16,7 @@ mod logs;
 mod machine;
 mod nodes;
 mod output;
+mod part_file;
 mod plan;
 mod preview;
 mod progress;

@@ -1,8 +1,9 @@
 //! A node: the loops around the ticks, and the work that it carries out.
 //!
-//! Three loops. One plans. One keeps the lease, writes what has ended, claims what is ready and starts it, in this order and
-//! never at once, so that what the node holds and what is its own can be compared. The third fences: it stops work in time
-//! when the second hangs in a call of the store. Only waiting is interrupted.
+//! Loops. One plans; beside it, another renews the planner's lease while a round of planning goes on. One keeps the node's lease,
+//! writes what has ended, claims what is ready and starts it, in this order and never at once, so that what the node holds
+//! and what is its own can be compared. One fences: it stops work in time when the others hang, in a call of the store or
+//! because nothing is left to run them, and so has a thread of its own. Only waiting is interrupted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::keeper::Keeper;
 use crate::meters::Meters;
 use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
+use crate::planner_lease::{self, Term};
 use crate::roster::Class;
 use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel, WorkflowGiven};
 use crate::settings::Settings;
@@ -214,9 +216,17 @@ impl Incarnation {
         info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
         // Planning goes on while work drains: until the node has left, nobody else may.
         let (end_planning, end_watching) = (CancellationToken::new(), CancellationToken::new());
-        let planning = spawn(&self.parts, keep_planning(self.parts.clone(), self.node, end_planning.clone()));
-        let watching =
-            spawn(&self.parts, fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()));
+        let term = Arc::<Term>::default();
+        let planning =
+            spawn(&self.parts, keep_planning(self.parts.clone(), self.node, Arc::clone(&term), end_planning.clone()));
+        let Parts { store, settings, .. } = self.parts.clone();
+        let leasing = planner_lease::keep(term, store, Arc::clone(&clock), settings, self.node, end_planning.clone());
+        let leasing = spawn_alone(&self.parts, "planner-lease", leasing);
+        let watching = spawn_alone(
+            &self.parts,
+            "fence",
+            fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()),
+        );
         let end_printing = CancellationToken::new();
         let (press, printing) = Press::new(Arc::clone(&self.parts.store), Arc::clone(&clock), end_printing.clone());
         self.press = Some(press);
@@ -230,7 +240,7 @@ impl Incarnation {
         end_planning.cancel();
         end_watching.cancel();
         end_printing.cancel();
-        if planning.await.is_err() || watching.await.is_err() || printing.await.is_err() {
+        if planning.await.is_err() || leasing.await.is_err() || watching.await.is_err() || printing.await.is_err() {
             error!("a loop of the node has failed");
         }
         if ended.is_ok() {
@@ -477,21 +487,39 @@ fn spawn(parts: &Parts, a_loop: impl Future<Output = ()> + Send + 'static) -> on
     has_ended
 }
 
+/// The same on a thread of its own.
+fn spawn_alone(
+    parts: &Parts,
+    name: &'static str,
+    a_loop: impl Future<Output = ()> + Send + 'static,
+) -> oneshot::Receiver<()> {
+    let (ends, has_ended) = oneshot::channel();
+    let task = async move {
+        a_loop.await;
+        ends.send(()).ok();
+    };
+    parts.spawn.spawn_alone(name, Box::pin(task));
+    has_ended
+}
+
 /// Plans, until it is told to stop, also if planning itself fails: without it nothing would be claimed any more.
-async fn keep_planning(parts: Parts, node: NodeId, stop: CancellationToken) {
-    while spawn(&parts, plan_loop(parts.clone(), node, stop.clone())).await.is_err() && !stop.is_cancelled() {
+async fn keep_planning(parts: Parts, node: NodeId, term: Arc<Term>, stop: CancellationToken) {
+    while spawn(&parts, plan_loop(parts.clone(), node, Arc::clone(&term), stop.clone())).await.is_err()
+        && !stop.is_cancelled()
+    {
         error!("planning has failed and begins again; this is a bug in Punctual");
         parts.clock.sleep_until(later(parts.clock.now(), RETRY_AFTER)).await;
     }
 }
 
 /// Plans, until it is told to stop.
-async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
+async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: CancellationToken) {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
-    let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node);
+    let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node).with_term(Arc::clone(&term));
     let mut housekeeping = Housekeeping::new(store, settings);
     loop {
         let now = clock.now();
+        term.begin_round(clock.boot());
         let wake_at = match planner.tick(now).await {
             Ok(planned) => {
                 if planned.wrote || planned.has_begun {
@@ -509,6 +537,7 @@ async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) {
                 later(now, RETRY_AFTER)
             }
         };
+        term.end_round();
         let wake_at = wake_at.min(later(clock.now(), planner.poll()));
         tokio::select! {
             biased;

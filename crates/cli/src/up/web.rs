@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -33,6 +34,10 @@ pub(crate) struct WebArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
+    /// How many seconds a request may read the database before it is cut off and answered with 503
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=25))]
+    read_timeout: u64,
+
     /// Something in front of this server encrypts: without it, only addresses of this machine itself are served
     #[arg(long)]
     behind_proxy: bool,
@@ -44,6 +49,11 @@ impl WebArgs {
         let Some((cert, key)) = self.tls_cert.as_ref().zip(self.tls_key.as_ref()) else { return Ok(None) };
         let certificate = Certificate::read(cert, key).context("reading the certificate and its key")?;
         Ok(Some(Arc::new(certificate)))
+    }
+
+    /// How long a request may read.
+    pub(super) fn read_max(&self) -> Duration {
+        Duration::from_secs(self.read_timeout)
     }
 
     /// Where clients find the server that listens on an address. A certificate is for a name: the first that was given.

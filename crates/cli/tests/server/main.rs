@@ -20,3 +20,4 @@ mod support;
 mod terminal;
 mod tls;
 mod up;
+mod walks;

@@ -67,7 +67,7 @@ fn long_reads_take_no_place_of_others_and_the_server_ends_them() {
         let answers = asking.join().expect("it does not panic");
         assert!(answers.iter().all(is_overloaded), "{answers:?}");
     });
-    assert_eq!(scene.waiting(), 0, "the statements themselves have ended");
+    wait_until("the statements themselves have ended", || scene.waiting() == 0);
     scene.session.run("COMMIT");
     assert_eq!(scene.runtime.block_on(scene.api.count_history(&scene.all)).expect("there are places again"), 0);
 }

@@ -9,6 +9,7 @@ use punctual_store::sqlite::{self, Restore};
 use serde_json::json;
 
 use crate::client::{Failure, Kind};
+use crate::confirm::Irreversible;
 use crate::database::{Database, DatabaseArgs};
 use crate::output::print;
 use crate::progress::Progress;
@@ -34,7 +35,7 @@ pub(crate) struct BackupArgs {
 
 /// Make the database from a backup. No server may be using it.
 ///
-/// Whoever held a run before the backup was made holds it no more, and slots since then are decided by the schedules' catch-up.
+/// A database that is there is replaced only after a yes, on a terminal, or with --yes. Whoever held a run before the backup was made holds it no more, and slots since then are decided by the schedules' catch-up.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
     /// The backup
@@ -44,9 +45,9 @@ pub(crate) struct RestoreArgs {
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// Replace the database if there is one
-    #[arg(long)]
-    force: bool,
+    /// Replace the database if there is one, and do not ask
+    #[arg(long, short, visible_alias = "force")]
+    yes: bool,
 
     /// Print JSON
     #[arg(long)]
@@ -82,13 +83,18 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
         Database::Sqlite(path) => path,
         Database::Postgres(_) => {
             anyhow::ensure!(
-                !args.force,
-                "--force is for files: empty the PostgreSQL database yourself, as with dropdb and createdb"
+                !args.yes,
+                "--yes is for files: empty the PostgreSQL database yourself, as with dropdb and createdb"
             );
             return import(&ImportArgs { from: args.from.clone(), database: args.database.clone(), json: args.json });
         }
     };
-    let restore = Restore { from: args.from.clone(), to: to.clone(), now: now(), overwrites: args.force };
+    let overwrites = to.exists();
+    if overwrites {
+        let question = format!("Replace {}, with all that is in it?", to.display());
+        Irreversible { shown: "", question: &question, declined: "Nothing was replaced." }.confirm(args.yes)?;
+    }
+    let restore = Restore { from: args.from.clone(), to: to.clone(), now: now(), overwrites };
     let progress = Progress::bar("restoring");
     sqlite::restore(&restore, |done, total| progress.show(done, total))
         .with_context(|| format!("restoring {} to {}", args.from.display(), to.display()))?;

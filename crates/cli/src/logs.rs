@@ -21,15 +21,16 @@ const TRIES: usize = 20;
 
 /// Show what a run has printed.
 ///
-/// What went to standard output there goes to standard output here, and errors to errors.
+/// What went to standard output there goes to standard output here, and errors to errors. When it is not kept any more, or did not come
+/// along with an import, this is the end of each try, as history has it, and a note says so.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   punctual logs morning-report            # of its run at work, or of its last one
-  punctual logs 0198c5d2 -f               # and what comes, until the run is over")]
+  punctual logs 0e7c946f -f               # and what comes, until the run is over")]
 pub(crate) struct LogsArgs {
-    /// The run, by id or the beginning of its id; or a schedule; or an agent
-    #[arg(value_name = "RUN|SCHEDULE|AGENT")]
+    /// The run, by id or either end of its id; or a schedule; or an agent
+    #[arg(value_name = "RUN|SCHEDULE|AGENT", add = crate::completions::runs())]
     what: String,
 
     /// Go on until the run is over
@@ -45,16 +46,20 @@ pub(crate) struct LogsArgs {
 }
 
 pub(crate) async fn run(args: LogsArgs) -> anyhow::Result<()> {
-    let client = if args.follow { args.client.server()? } else { args.client.look().await? };
+    let client = if args.follow { args.client.server().await? } else { args.client.look().await? };
     let run = client::run(&client, &args.what).await?;
-    if args.follow {
-        return follow(&client, run, &args).await;
+    if args.follow && follow(&client, run, &args).await? {
+        return Ok(());
     }
     let body = all(&client, run).await?;
     if args.client.json {
         return print_json(&body);
     }
-    if body["isCut"] == true {
+    if body["isFromHistory"] == true {
+        eprintln!(
+            "note: the output itself is not kept any more, or was not imported; this is the end of each try, as history has it"
+        );
+    } else if body["isCut"] == true {
         eprintln!("note: only the end is kept");
     }
     let items: Vec<Output> = read(&body["items"])?;
@@ -90,6 +95,10 @@ fn announce(printed: &mut Option<u32>, item: &Output) {
 async fn all(client: &Client, run: Uuid) -> Result<Value, Failure> {
     let path = format!("/api/executions/{run}/output");
     let mut all = client.get(&path, &Query::default()).await?;
+    // What history has is one page, and not numbered like the rest.
+    if all["isFromHistory"] == true {
+        return Ok(all);
+    }
     while let Some(last) = all["items"].as_array().and_then(|items| items.last()?["seq"].as_u64()) {
         let mut more = client.get(&path, &Query::default().with("after", Some(last))).await?;
         all["isOver"] = more["isOver"].take();
@@ -101,8 +110,8 @@ async fn all(client: &Client, run: Uuid) -> Result<Value, Failure> {
     Ok(all)
 }
 
-/// Shows what comes until the run is over. A stream that breaks is taken up where it broke.
-async fn follow(client: &Client, run: Uuid, args: &LogsArgs) -> anyhow::Result<()> {
+/// Shows what comes until the run is over. A stream that breaks is taken up where it broke. Whether anything came.
+async fn follow(client: &Client, run: Uuid, args: &LogsArgs) -> anyhow::Result<bool> {
     let path = format!("/api/executions/{run}/output/stream");
     let (mut after, mut broken): (Option<String>, usize) = (None, 0);
     let mut printed = None;
@@ -113,7 +122,7 @@ async fn follow(client: &Client, run: Uuid, args: &LogsArgs) -> anyhow::Result<(
                 while let Some(event) = events.next().await {
                     broken = 0;
                     match event.kind.as_str() {
-                        "over" => return Ok(()),
+                        "over" => return Ok(after.is_some()),
                         "output" => {
                             let body: Value = serde_json::from_str(&event.data).context("reading an event")?;
                             let item: Output = read(&body)?;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::NodeId;
-use punctual_core::plan::{Admission, Approval, Candidate, Facts, ParkReason, admit};
+use punctual_core::plan::{Admission, AgentApproval, Candidate, Facts, ParkReason, admit};
 use punctual_core::run::{Run, RunState, WaitFor};
 use punctual_core::schedule::{Schedule, ScheduleState};
 use punctual_core::time::{SlotKey, Zone};
 use punctual_store::{ClaimRequest, Claimed, ClaimedRun, Decision, Result, RunFilter, RunWritten, Settlement, Store};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
+use crate::batch;
 use crate::holdings::Attempt;
 use crate::planner::later;
 use crate::roster::{Agents, Class};
@@ -27,6 +28,9 @@ const REPLACED_MAX: usize = 100;
 
 /// How long a run rests whose older attempt still dies here.
 const DYING: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+/// How long a run rests whose start cannot be written.
+const REFUSED_REST: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// Claims for one node.
 pub struct Claimer {
@@ -49,6 +53,8 @@ pub struct StartedRun {
 pub struct Round {
     /// Runs whose work begins now.
     pub started: Vec<StartedRun>,
+    /// How many runs were claimed, also those that do not begin now.
+    pub claimed: usize,
     /// Whether the claim got as many as it asked for, so that there may be more.
     pub may_have_more: bool,
     /// Whether runs at work were called off for others, so that their nodes have to be told.
@@ -100,6 +106,7 @@ impl Round {
     fn and(mut self, other: Round) -> Round {
         self.started.extend(other.started);
         Round {
+            claimed: self.claimed + other.claimed,
             may_have_more: self.may_have_more || other.may_have_more,
             has_replaced: self.has_replaced || other.has_replaced,
             awaits_planning: self.awaits_planning || other.awaits_planning,
@@ -123,14 +130,49 @@ impl Claimer {
         let agents = self.settings.roster.now();
         let mut parts = shares(&agents, free).into_iter();
         let (first, limit) = parts.next().unwrap_or_default();
-        let mut round = self.claim(now, first, limit, &agents, held).await?;
+        let mut round = self.claim_of(now, first, limit, &agents, held).await?;
         for (names, limit) in parts {
-            round = round.and(self.claim(now, names, limit, &agents, held).await?);
+            round = round.and(self.claim_of(now, names, limit, &agents, held).await?);
         }
         Ok(round)
     }
 
-    /// Claims up to `limit` runs of some agents.
+    /// Claims up to `limit` runs of some agents. If the store refuses that for a lasting reason, each agent has a claim of its own: a
+    /// run that cannot be claimed holds up its own agent at most.
+    async fn claim_of(
+        &self,
+        now: Timestamp,
+        names: Arc<BTreeSet<String>>,
+        limit: usize,
+        agents: &Agents,
+        held: &BTreeSet<Attempt>,
+    ) -> Result<Round> {
+        let refused = match self.claim(now, Arc::clone(&names), limit, agents, held).await {
+            Err(error) if error.is_lasting() && 1 < names.len() => error,
+            claimed => return claimed,
+        };
+        let (mut all, mut left, mut last) = (None, limit, refused);
+        for name in names.iter().filter(|_| 0 < limit) {
+            let own = Arc::new(BTreeSet::from([name.clone()]));
+            match self.claim(now, own, left, agents, held).await {
+                Ok(round) => {
+                    left -= round.claimed.min(left);
+                    all = Some(match all {
+                        None => round,
+                        Some(before) => Round::and(before, round),
+                    });
+                }
+                Err(error) if error.is_lasting() => {
+                    error!(agent = %name, "no run of agent {name} can be claimed: {}", batch::in_words(&error));
+                    last = error;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        all.ok_or(last)
+    }
+
+    /// Claims up to `limit` runs of some agents, with one call.
     async fn claim(
         &self,
         now: Timestamp,
@@ -145,7 +187,8 @@ impl Claimer {
         if 0 < swept {
             info!("{swept} runs were answered without a place: their time was over, or they found another at work");
         }
-        let may_have_more = 0 < request.limit && runs.len() == request.limit;
+        let claimed = runs.len();
+        let may_have_more = 0 < request.limit && claimed == request.limit;
         // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
         let soon = later(now, jiff::SignedDuration::from_millis(1));
         let poll_at = later(now, self.settings.poll.duration());
@@ -153,7 +196,7 @@ impl Claimer {
         let next_at = next_at.map(|next_at| later(next_at, now.duration_since(at)));
         let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
         if runs.is_empty() {
-            return Ok(Round { started: vec![], may_have_more, has_replaced, awaits_planning, wake_at });
+            return Ok(Round { started: vec![], claimed, may_have_more, has_replaced, awaits_planning, wake_at });
         }
         let decisions: Vec<(Decision, Option<ParkReason>)> =
             runs.iter().map(|claimed| self.decide(claimed, agents, held, now)).collect();
@@ -163,19 +206,40 @@ impl Claimer {
             let run = &claimed.run;
             Settlement { run: run.id, epoch: run.epoch(), decision: *decision }
         });
-        let written = self.store.settle(now, settlements.collect()).await?;
+        let written = self.settle(settlements.collect(), now).await?;
         let started = runs.into_iter().zip(written).filter_map(|(claimed, written)| match written {
-            RunWritten::Done(state @ RunState::Running { .. }) => {
+            Some(RunWritten::Done(state @ RunState::Running { .. })) => {
                 let run = Run { state, has_started: true, started_at: Some(now), ..claimed.run };
                 Some(StartedRun { run, schedule: claimed.schedule })
             }
-            RunWritten::Done(_) => None,
-            RunWritten::Stale => {
+            Some(RunWritten::Done(_)) | None => None,
+            Some(RunWritten::Stale) => {
                 warn!(run.id = %claimed.run.id, "run {} was taken away before it began", claimed.run.id);
                 None
             }
         });
-        Ok(Round { started: started.collect(), may_have_more, has_replaced, awaits_planning, wake_at })
+        Ok(Round { started: started.collect(), claimed, may_have_more, has_replaced, awaits_planning, wake_at })
+    }
+
+    /// Writes what was decided about claimed runs. One for which that is refused goes back and rests: it does not begin, and holds
+    /// up none of the others. If it cannot even go back, the keeper sees to it.
+    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Option<RunWritten>>> {
+        let written = batch::write(&settlements, |settlements| self.store.settle(now, settlements)).await?;
+        let mut answers = Vec::with_capacity(written.len());
+        for (settlement, written) in settlements.into_iter().zip(written) {
+            let Err(error) = &written else {
+                answers.push(written.ok());
+                continue;
+            };
+            let run = settlement.run;
+            error!(run.id = %run, "run {run} cannot be begun and rests for {REFUSED_REST:#}: {}", batch::in_words(error));
+            let decision = Decision::HandBack { due_at: later(now, REFUSED_REST), parks: false };
+            match self.store.settle(now, vec![Settlement { decision, ..settlement }]).await {
+                Err(error) if !error.is_lasting() => return Err(error),
+                Ok(_) | Err(_) => answers.push(None),
+            }
+        }
+        Ok(answers)
     }
 
     fn decide(
@@ -202,10 +266,13 @@ impl Claimer {
             scheduled_at: run.scheduled_at,
             due_at: run.due_at,
             attempt: tally.attempt,
+            has_begun: run.has_started,
             resumes,
             // What was looked at once has no end of its time any more.
             was_offered: run.is_parked || run.expires_at.is_none(),
         };
+        // An agent of which nothing is known may do anything.
+        let agent = agents.infos.get(run.terms.work.agent());
         let facts = Facts {
             now,
             zone: &zone,
@@ -216,7 +283,9 @@ impl Claimer {
             overlap: run.terms.overlap,
             is_busy: claimed.is_busy,
             has_budget: true,
-            approval: approval(run, resumes, agents),
+            risk_gate: run.terms.risk_gate,
+            agent_may_change: agent.is_none_or(|agent| agent.risk.may_change()),
+            agent_approval: agent.map_or_else(AgentApproval::default, |agent| agent.approval),
         };
         match admit(&candidate, &facts) {
             Admission::Start => (Decision::Start, None),
@@ -249,8 +318,14 @@ impl Claimer {
             let siblings = self.store.runs(&filter).await?;
             for sibling in siblings.iter().filter(|sibling| sibling.is_replaced_by(&claimed.run)) {
                 info!(run.id = %sibling.id, "run {} is replaced by run {}", sibling.id, claimed.run.id);
-                self.store.cancel(now, sibling.id, None).await?;
-                has_replaced = true;
+                match self.store.cancel(now, sibling.id, None).await {
+                    Ok(_) => has_replaced = true,
+                    // What replaces it waits for its end; the others have nothing to do with it.
+                    Err(error) if error.is_lasting() => {
+                        error!(run.id = %sibling.id, "run {} cannot be replaced: {}", sibling.id, batch::in_words(&error));
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(has_replaced)
@@ -261,18 +336,6 @@ impl Claimer {
         let own = schedule.and_then(|schedule| zones.get(&schedule.zone).ok());
         own.unwrap_or_else(|| zones.get("UTC").expect("all zone data has UTC"))
     }
-}
-
-/// What the risk gate says of a claimed run.
-///
-/// An approval is for one start: a run that goes on after its wait has it, and one that is tried again asks again. An agent of
-/// which nothing is known may do anything.
-fn approval(run: &Run, resumes: bool, agents: &Agents) -> Approval {
-    let info = agents.infos.get(run.terms.work.agent());
-    if !run.terms.risk_gate || info.is_some_and(|info| !info.risk.needs_approval()) {
-        return Approval::NotNeeded;
-    }
-    if resumes { Approval::Given } else { Approval::Missing }
 }
 
 /// The key that a target may know a run by: the same for every attempt.

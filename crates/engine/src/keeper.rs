@@ -11,8 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::NodeId;
 use punctual_core::run::{Report, RunEvent};
 use punctual_store::{AttemptReport, NodeLease, Renewal, Result, RunWritten, SharedTime, Sign, Store, StoreError};
-use tracing::warn;
+use tracing::{error, warn};
 
+use crate::batch;
 use crate::clock::{ClockStep, ClockWatch};
 use crate::holdings::{Attempt, Holdings, WhyStopped};
 use crate::planner::later;
@@ -152,7 +153,19 @@ impl Keeper {
         if dead.is_empty() {
             return Ok(false);
         }
-        let buried = self.store.bury(now, dead).await?;
+        // One whose runs cannot be taken away keeps nobody else from being buried.
+        let store = &self.store;
+        let bury = |dead| async move { Ok(vec![store.bury(now, dead).await?]) };
+        let mut buried = 0;
+        for (written, lease) in batch::write(&dead, bury).await?.into_iter().zip(&dead) {
+            match written {
+                Ok(count) => buried += count,
+                Err(error) => {
+                    let why = batch::in_words(&error);
+                    error!(node.id = %lease.node, "node {} is dead and cannot be removed: {why}", lease.node);
+                }
+            }
+        }
         if 0 < buried {
             warn!("{buried} nodes are dead: their runs can be taken over");
         }
@@ -182,15 +195,28 @@ impl Keeper {
         let report = |event| {
             move |(run, epoch): &Attempt| AttemptReport { run: *run, epoch: *epoch, event, report: Report::default() }
         };
-        let unbegun = forgotten.iter().map(report(RunEvent::HandedBack { due_at: now, parks: false })).collect();
-        let written = self.store.finish(now, unbegun).await?;
+        let unbegun: Vec<AttemptReport> =
+            forgotten.iter().map(report(RunEvent::HandedBack { due_at: now, parks: false })).collect();
+        let written = self.finish(&unbegun, now).await?;
         // What is written as running cannot be handed back as if nothing had happened.
-        let begun = forgotten.iter().zip(written).filter(|(_, written)| *written == RunWritten::Stale);
+        let begun = forgotten.iter().zip(written).filter(|(_, written)| *written == Some(RunWritten::Stale));
         let begun: Vec<AttemptReport> = begun.map(|(run, _)| report(RunEvent::OwnerLost { at: now })(run)).collect();
         if !begun.is_empty() {
-            self.store.finish(now, begun).await?;
+            self.finish(&begun, now).await?;
         }
         Ok(())
+    }
+
+    /// Writes what became of runs. One that cannot be written stays the node's own, and is looked at again with the next renewal.
+    async fn finish(&self, reports: &[AttemptReport], now: Timestamp) -> Result<Vec<Option<RunWritten>>> {
+        let written = batch::write(reports, |reports| self.store.finish(now, reports)).await?;
+        let told = |(written, report): (Result<RunWritten>, &AttemptReport)| {
+            let refused = |error| {
+                error!(run.id = %report.run, "run {} cannot be handed back: {}", report.run, batch::in_words(&error));
+            };
+            written.map_err(refused).ok()
+        };
+        Ok(written.into_iter().zip(reports).map(told).collect())
     }
 
     /// Takes in the answer to a lease that was signed. If the store's clock says that it ends before the node would believe, it

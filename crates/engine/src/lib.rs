@@ -5,6 +5,7 @@
 //! ticks with a clock of its own.
 
 pub mod approvals;
+mod batch;
 pub mod checks;
 pub mod claimer;
 pub mod clock;
@@ -13,6 +14,7 @@ pub mod holdings;
 mod housekeeping;
 pub mod ids;
 pub mod keeper;
+mod loops;
 pub mod meters;
 pub mod node;
 pub mod output;
@@ -20,6 +22,7 @@ pub mod planner;
 pub mod planner_lease;
 pub mod prices;
 mod recovery;
+mod refused;
 mod replan;
 pub mod roster;
 pub mod runner;

@@ -15,21 +15,24 @@ use punctual_core::run::{FailureCode, Report, ReportedError, Run, RunEvent, RunS
 use punctual_core::schedule::{Occasion, Schedule, Workflow};
 use punctual_core::time::Zones;
 use punctual_core::{NodeId, RunId};
-use punctual_store::{AttemptReport, Hint, RunWritten, Store, StoreError};
-use tokio::sync::{Notify, mpsc, oneshot};
+use punctual_store::{AttemptReport, Hint, RunWritten, Store, StoreError, catch_panic};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::batch;
 use crate::claimer::{Claimer, Free, StartedRun, idempotency_key};
 use crate::clock::{Clock, ClockStep, ClockWatch};
 use crate::holdings::{Attempt, Holdings, WhyStopped};
 use crate::housekeeping::Housekeeping;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
+use crate::loops::Loops;
 use crate::meters::Meters;
 use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
 use crate::planner_lease::{self, Term};
+use crate::refused::{RefusedReports, refused_report};
 use crate::roster::Class;
 use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel, WorkflowGiven};
 use crate::settings::Settings;
@@ -40,6 +43,12 @@ const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long a stopping node waits for work that has been told to stop.
 const KILL_WAIT: SignedDuration = SignedDuration::from_secs(15);
+
+/// How long a node whose store has failed for good waits for its work and its loops: the process has to end.
+const FATAL_WAIT: SignedDuration = SignedDuration::from_secs(5);
+
+/// The longest rest between two tries to join.
+const JOIN_RETRY_MAX: SignedDuration = SignedDuration::from_secs(30);
 
 /// What a node is made of.
 #[derive(Clone)]
@@ -117,20 +126,38 @@ impl Nudges {
     }
 }
 
-/// Why a node came to its end by itself.
+/// Why a node came to its end by itself: the process has to end with it.
 #[derive(Debug, thiserror::Error)]
-#[error("the node cannot go on")]
-pub struct NodeError(#[from] StoreError);
+pub enum NodeError {
+    /// The store has failed for good.
+    #[error("the node cannot go on")]
+    Store(#[from] StoreError),
+    /// A loop of the node has panicked.
+    #[error("the {part} has panicked: {why}; this is a bug in Punctual")]
+    Panicked {
+        /// Which loop.
+        part: &'static str,
+        /// What the panic says.
+        why: String,
+    },
+}
+
+/// What a loop of the node came to.
+pub(crate) type Ended = Result<(), NodeError>;
 
 /// Runs a node until `stop`, then lets what is at work end, and leaves.
 pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), NodeError> {
     loop {
         let node = NodeId(parts.ids.next(parts.clock.now()));
         // An incarnation that was taken for dead is followed by another one.
-        match Incarnation::new(&parts, node).run(&stop).await {
-            Ok(()) => return Ok(()),
-            Err(StoreError::LeaseEnded) => warn!(node.id = %node, "this node was taken for dead: it joins again"),
-            Err(error) => return Err(NodeError(error)),
+        let life = Incarnation::new(&parts, node);
+        match catch_panic(life.run(&stop)).await {
+            Err(why) => return Err(NodeError::Panicked { part: "work loop", why }),
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(NodeError::Store(StoreError::LeaseEnded))) => {
+                warn!(node.id = %node, "this node was taken for dead: it joins again");
+            }
+            Ok(Err(error)) => return Err(error),
         }
         if stop.is_cancelled() {
             return Ok(());
@@ -151,6 +178,8 @@ struct Incarnation {
     at_work: usize,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
+    /// Those of them that the store refuses.
+    refused: RefusedReports,
     /// Takes what the work prints.
     press: Option<Press>,
     /// Where the clock was when it was set forwards, until that is noted.
@@ -205,44 +234,62 @@ impl Incarnation {
             at_work: 0,
             ends: mpsc::unbounded_channel(),
             reports: vec![],
+            refused: RefusedReports::default(),
             press: None,
             stepped_from: None,
         }
     }
 
-    async fn run(mut self, stop: &CancellationToken) -> Result<(), StoreError> {
+    async fn run(mut self, stop: &CancellationToken) -> Ended {
         let clock = Arc::clone(&self.parts.clock);
-        self.keeper.join(clock.now(), clock.boot()).await?;
+        if !self.join(stop).await? {
+            return Ok(());
+        }
         info!(node.id = %self.node, "node {} has joined", self.parts.settings.name);
-        // Planning goes on while work drains: until the node has left, nobody else may.
-        let (end_planning, end_watching) = (CancellationToken::new(), CancellationToken::new());
+        // Planning goes on while work drains: until the node has left, nobody else may. Should this panic, the loops end too.
+        let end_loops = CancellationToken::new();
+        let guard = end_loops.clone().drop_guard();
+        let mut loops = Loops::default();
         let term = Arc::<Term>::default();
-        let planning =
-            spawn(&self.parts, keep_planning(self.parts.clone(), self.node, Arc::clone(&term), end_planning.clone()));
+        let planning = plan_loop(self.parts.clone(), self.node, Arc::clone(&term), end_loops.clone());
+        loops.spawn(&self.parts, "planning loop", planning);
+        // Nothing holds these up: neither planning that takes long nor work that keeps every thread of the node busy.
         let Parts { store, settings, .. } = self.parts.clone();
-        let leasing = planner_lease::keep(term, store, Arc::clone(&clock), settings, self.node, end_planning.clone());
-        let leasing = spawn_alone(&self.parts, "planner-lease", leasing);
-        let watching = spawn_alone(
-            &self.parts,
-            "fence",
-            fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_watching.clone()),
-        );
-        let end_printing = CancellationToken::new();
-        let (press, printing) = Press::new(Arc::clone(&self.parts.store), Arc::clone(&clock), end_printing.clone());
+        let leasing = planner_lease::keep(term, store, Arc::clone(&clock), settings, self.node, end_loops.clone());
+        loops.spawn_alone(&self.parts, "planner lease", async {
+            leasing.await;
+            Ok(())
+        });
+        let fencing = fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_loops.clone());
+        loops.spawn_alone(&self.parts, "fencing loop", fencing);
+        let (press, printing) = Press::new(Arc::clone(&self.parts.store), Arc::clone(&clock), end_loops.clone());
         self.press = Some(press);
-        let printing = spawn(&self.parts, printing);
-        let ended = self.work_loop(stop).await;
-        if ended.is_ok() {
-            self.drain().await;
-        }
+        loops.spawn(&self.parts, "output writer", async {
+            printing.await;
+            Ok(())
+        });
+        let mut ended = tokio::select! {
+            biased;
+            failed = loops.failed() => Err(failed),
+            ended = async {
+                self.work_loop(stop).await?;
+                self.drain().await
+            } => ended,
+        };
+        let is_fatal = ended.as_ref().is_err_and(|error| !matches!(error, NodeError::Store(StoreError::LeaseEnded)));
         self.holdings.stop_all(StopLevel::Now, WhyStopped::Lost);
-        self.wait_for_ends(later(clock.now(), KILL_WAIT)).await;
-        end_planning.cancel();
-        end_watching.cancel();
-        end_printing.cancel();
-        if planning.await.is_err() || leasing.await.is_err() || watching.await.is_err() || printing.await.is_err() {
-            error!("a loop of the node has failed");
+        let wait = if is_fatal { FATAL_WAIT } else { KILL_WAIT };
+        self.wait_for_ends(later(clock.now(), wait)).await;
+        drop(guard);
+        if is_fatal {
+            // A store that has failed may never answer them.
+            tokio::select! {
+                () = clock.sleep_until(later(clock.now(), FATAL_WAIT)) => {}
+                _ = loops.ended() => {}
+            }
+            return ended;
         }
+        ended = ended.and(loops.ended().await);
         if ended.is_ok() {
             self.write_reports(clock.now()).await.ok();
             self.parts.store.leave(clock.now(), self.node).await?;
@@ -251,16 +298,42 @@ impl Incarnation {
         ended
     }
 
+    /// Brings the node to life. What may pass is tried again; `false` if the node is told to stop meanwhile.
+    async fn join(&mut self, stop: &CancellationToken) -> Result<bool, NodeError> {
+        let clock = Arc::clone(&self.parts.clock);
+        let mut rest = RETRY_AFTER;
+        loop {
+            match self.keeper.join(clock.now(), clock.boot()).await {
+                Ok(()) => return Ok(true),
+                Err(error) if error.is_passing() => {
+                    warn!(%error, cause = ?std::error::Error::source(&error), "the node could not join, next try in {rest:#}");
+                }
+                Err(error) => return Err(error.into()),
+            }
+            // By a clock that nobody can set.
+            let until = clock.boot() + rest.unsigned_abs();
+            while clock.boot() < until {
+                let left = SignedDuration::try_from(until.saturating_sub(clock.boot())).unwrap_or(rest);
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return Ok(false),
+                    () = clock.sleep_until(later(clock.now(), left)) => {}
+                }
+            }
+            rest = (rest * 2).min(JOIN_RETRY_MAX);
+        }
+    }
+
     /// Keeps the lease, writes ends, claims and starts, until the node is to stop or its lease has ended.
-    async fn work_loop(&mut self, stop: &CancellationToken) -> Result<(), StoreError> {
+    async fn work_loop(&mut self, stop: &CancellationToken) -> Ended {
         let clock = Arc::clone(&self.parts.clock);
         let nudges = Arc::clone(&self.parts.nudges);
         loop {
             let now = clock.now();
             let wake_at = match self.round(now).await {
                 Ok(wake_at) => wake_at,
-                Err(error @ StoreError::LeaseEnded) => return Err(error),
-                Err(error) if error.is_fatal() => return Err(error),
+                Err(error @ StoreError::LeaseEnded) => return Err(error.into()),
+                Err(error) if error.is_fatal() => return Err(error.into()),
                 Err(error) => {
                     error!(%error, cause = ?std::error::Error::source(&error), "the store failed, next try in {RETRY_AFTER:#}");
                     later(now, RETRY_AFTER)
@@ -349,18 +422,24 @@ impl Incarnation {
         self.parts.meters.began(run, now);
         let press = self.press.as_ref();
         let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
-        let assignment = assignment(&started, &self.parts.settings.zones, printer, now);
+        let assignment = assignment(&started, &self.parts.settings.zones, printer.clone(), now);
         let agent = run.terms.work.agent();
         if self.parts.settings.roster.now().class_of(agent) == Class::Remote {
             self.remote.insert((id, epoch));
         }
         let runner = self.parts.runners.get(agent);
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
+        let clock = Arc::clone(&self.parts.clock);
         self.parts.spawn.spawn(Box::pin(async move {
-            end.tell(match runner {
+            let finish = match runner {
                 Some(runner) => runner.run(assignment, stop).await,
                 None => no_runner(),
-            });
+            };
+            // Here and not in the loop: a store that is slow to take output must not keep the lease waiting.
+            if !printer.flush(&*clock).await {
+                warn!(run.id = %id, "the output of run {id} is not stored yet; its end is told without it");
+            }
+            end.tell(finish);
         }));
         self.at_work += 1;
         info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
@@ -391,7 +470,8 @@ impl Incarnation {
             self.parts.meters.ended(id, None, self.parts.clock.now());
             return;
         };
-        let report = self.completed(finish.report, event);
+        // Whatever a runner reports, nothing of it keeps a store from writing it.
+        let report = self.completed(finish.report.storable(), event);
         self.reports.push(AttemptReport { run: id, epoch, event, report });
     }
 
@@ -405,51 +485,87 @@ impl Incarnation {
         report
     }
 
-    /// Writes how attempts ended. What cannot be written is kept, with its place, until it can.
+    /// Writes how attempts ended. What cannot be written for now is kept, with its place, until it can; what cannot be written at
+    /// all ends as a failure that says so, and holds up none of the others.
     async fn write_reports(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        if self.reports.is_empty() {
+        let ready: Vec<AttemptReport> = self.refused.ready(&self.reports, now);
+        if ready.is_empty() {
             return Ok(());
         }
-        let written = self.parts.store.finish(now, self.reports.clone()).await?;
-        for (report, written) in std::mem::take(&mut self.reports).into_iter().zip(written) {
-            let label = self.holdings.end((report.run, report.epoch)).unwrap_or_else(|| report.run.to_string());
-            let end = match written {
-                RunWritten::Done(state) => {
-                    tell_end(&label, &report, &state);
-                    Some((report.event, report.report))
-                }
-                RunWritten::Stale => {
-                    warn!(run.id = %report.run, "{label} was not this node's any more");
-                    None
-                }
-            };
-            self.parts.meters.ended(report.run, end, now);
+        let store = Arc::clone(&self.parts.store);
+        let written = batch::write(&ready, |reports| store.finish(now, reports)).await?;
+        for (report, written) in ready.into_iter().zip(written) {
+            match written {
+                Ok(written) => self.is_written(report, written, now),
+                Err(error) => self.end_as_refused(report, &error, now).await?,
+            }
         }
         // A schedule may be over now, or have a place for another run.
         self.parts.nudges.plan.notify_one();
         Ok(())
     }
 
-    /// Waits for what is at work, up to a deadline; then asks the rest to stop.
-    async fn drain(&mut self) {
+    /// A report that the store refuses: the attempt ends as failed, for that reason. If even that is refused, it rests.
+    async fn end_as_refused(
+        &mut self,
+        report: AttemptReport,
+        error: &StoreError,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let why = batch::in_words(error);
+        error!(run.id = %report.run, "the report of run {} cannot be stored: {why}", report.run);
+        let instead = refused_report(&report, &why, now);
+        match self.parts.store.finish(now, vec![instead.clone()]).await {
+            Ok(written) => written.into_iter().for_each(|written| self.is_written(instead.clone(), written, now)),
+            Err(error) if error.is_lasting() => self.refused.rest((report.run, report.epoch), now),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Takes in that a report is written, and with it the end of the attempt.
+    fn is_written(&mut self, report: AttemptReport, written: RunWritten, now: Timestamp) {
+        let attempt = (report.run, report.epoch);
+        self.reports.retain(|it| (it.run, it.epoch) != attempt);
+        self.refused.forget(attempt);
+        let label = self.holdings.end(attempt).unwrap_or_else(|| report.run.to_string());
+        let end = match written {
+            RunWritten::Done(state) => {
+                tell_end(&label, &report, &state);
+                Some((report.event, report.report))
+            }
+            RunWritten::Stale => {
+                warn!(run.id = %report.run, "{label} was not this node's any more");
+                None
+            }
+        };
+        self.parts.meters.ended(report.run, end, now);
+    }
+
+    /// Waits for what is at work, up to a deadline; then asks the rest to stop. Fails only if the store has failed for good.
+    async fn drain(&mut self) -> Ended {
         let clock = Arc::clone(&self.parts.clock);
         let deadline = later(clock.now(), self.parts.settings.drain.duration());
         if !self.holdings.is_empty() {
             info!("stopping: waiting for {} runs until {deadline}", self.holdings.len());
         }
-        self.wait_for_work(deadline).await;
+        self.wait_for_work(deadline).await?;
         self.holdings.stop_all(StopLevel::Ask, WhyStopped::Shutdown);
-        self.wait_for_work(later(clock.now(), KILL_WAIT)).await;
+        self.wait_for_work(later(clock.now(), KILL_WAIT)).await
     }
 
     /// Keeps the lease and writes ends until nothing is at work, or a deadline.
-    async fn wait_for_work(&mut self, deadline: Timestamp) {
+    async fn wait_for_work(&mut self, deadline: Timestamp) -> Ended {
         let clock = Arc::clone(&self.parts.clock);
         while 0 < self.at_work && clock.now() < deadline {
             let now = clock.now();
             let wake_at = match self.keep(now, clock.boot()).await {
                 Ok(wake_at) => wake_at,
-                Err(StoreError::LeaseEnded) => return self.holdings.stop_all(StopLevel::Now, WhyStopped::Lost),
+                Err(StoreError::LeaseEnded) => {
+                    self.holdings.stop_all(StopLevel::Now, WhyStopped::Lost);
+                    return Ok(());
+                }
+                Err(error) if error.is_fatal() => return Err(error.into()),
                 Err(error) => self.keeper.retry_at(now, &error),
             };
             if let Err(error) = self.write_reports(now).await {
@@ -462,58 +578,24 @@ impl Incarnation {
             }
         }
         self.write_reports(clock.now()).await.ok();
+        Ok(())
     }
 }
 
 /// Stops work in time when the lease cannot be renewed, whatever the store does meanwhile.
-async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: CancellationToken) {
+async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: CancellationToken) -> Ended {
     loop {
         let wait = SignedDuration::try_from(holdings.enforce(clock.boot())).unwrap_or(RETRY_AFTER);
         tokio::select! {
             biased;
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => return Ok(()),
             () = clock.sleep_until(later(clock.now(), wait)) => {}
         }
     }
 }
 
-/// Lets a loop run; what is returned says when it has ended, or fails if the loop has failed.
-fn spawn(parts: &Parts, a_loop: impl Future<Output = ()> + Send + 'static) -> oneshot::Receiver<()> {
-    let (ends, has_ended) = oneshot::channel();
-    parts.spawn.spawn(Box::pin(async move {
-        a_loop.await;
-        ends.send(()).ok();
-    }));
-    has_ended
-}
-
-/// The same on a thread of its own.
-fn spawn_alone(
-    parts: &Parts,
-    name: &'static str,
-    a_loop: impl Future<Output = ()> + Send + 'static,
-) -> oneshot::Receiver<()> {
-    let (ends, has_ended) = oneshot::channel();
-    let task = async move {
-        a_loop.await;
-        ends.send(()).ok();
-    };
-    parts.spawn.spawn_alone(name, Box::pin(task));
-    has_ended
-}
-
-/// Plans, until it is told to stop, also if planning itself fails: without it nothing would be claimed any more.
-async fn keep_planning(parts: Parts, node: NodeId, term: Arc<Term>, stop: CancellationToken) {
-    while spawn(&parts, plan_loop(parts.clone(), node, Arc::clone(&term), stop.clone())).await.is_err()
-        && !stop.is_cancelled()
-    {
-        error!("planning has failed and begins again; this is a bug in Punctual");
-        parts.clock.sleep_until(later(parts.clock.now(), RETRY_AFTER)).await;
-    }
-}
-
 /// Plans, until it is told to stop.
-async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: CancellationToken) {
+async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: CancellationToken) -> Ended {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
     let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node).with_term(Arc::clone(&term));
     let mut housekeeping = Housekeeping::new(store, settings);
@@ -532,6 +614,7 @@ async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: Cancellati
                 }
                 planned.wake_at
             }
+            Err(error) if error.is_fatal() => return Err(error.into()),
             Err(error) => {
                 error!(%error, cause = ?std::error::Error::source(&error), "planning failed, next try in {RETRY_AFTER:#}");
                 later(now, RETRY_AFTER)
@@ -541,7 +624,7 @@ async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: Cancellati
         let wake_at = wake_at.min(later(clock.now(), planner.poll()));
         tokio::select! {
             biased;
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => return Ok(()),
             () = nudges.plan.notified() => planner.schedules_changed(),
             () = clock.sleep_until(wake_at) => {}
         }
@@ -574,8 +657,9 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
         (Ending::Succeeded, _) => Some(RunEvent::Succeeded),
         (_, Some(WhyStopped::Lost)) => None,
         (Ending::Failed { .. } | Ending::Stopped, Some(WhyStopped::Cancelled)) => Some(RunEvent::Cancelled),
+        (Ending::Stopped, Some(WhyStopped::Shutdown)) => Some(RunEvent::Stopped { at: now }),
         // It had begun, and how far it came nobody knows.
-        (Ending::Stopped, _) => Some(RunEvent::OwnerLost { at: now }),
+        (Ending::Stopped, None) => Some(RunEvent::OwnerLost { at: now }),
         (Ending::Failed { code, is_retryable, retry_after }, _) => {
             Some(RunEvent::Failed { at: now, code: *code, is_retryable: *is_retryable, retry_after: *retry_after })
         }

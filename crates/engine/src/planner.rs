@@ -4,6 +4,7 @@
 //! store's, which refuses a write that is based on an old reading. The planner's lease only says who runs the loop.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,6 +15,7 @@ use punctual_core::{NodeId, ScheduleId};
 use punctual_store::{PlanTask, PlanWrite, Result, ScheduleChange, Store, Written};
 use tracing::{error, info, warn};
 
+use crate::batch;
 use crate::ids::Ids;
 use crate::planner_lease::Term;
 use crate::recovery::{Recovered, Recovering};
@@ -34,6 +36,9 @@ const RECONCILE_ROUNDS: u64 = 1_440;
 
 /// How long a schedule rests that cannot be compiled: its zone or calendar is missing.
 const BROKEN_REST: SignedDuration = SignedDuration::from_mins(10);
+
+/// How long planning rests when a schedule can neither be planned nor put off.
+const REFUSED_REST: SignedDuration = SignedDuration::from_secs(5);
 
 /// How long planning rests when somebody else was faster.
 const CONFLICT_REST: SignedDuration = SignedDuration::from_millis(20);
@@ -78,6 +83,8 @@ enum Decided {
     Write(Box<PlanWrite>),
     /// An outage is made up for; its runs have to find their places among those of other schedules.
     Recovered(Box<Recovered>),
+    /// It cannot be planned: it rests.
+    Failed,
 }
 
 impl Planner {
@@ -131,79 +138,121 @@ impl Planner {
             // The next outage has all its places again.
             self.recovering = Recovering::new(self.settings.max_recovery_catch_ups);
         }
-        let (mut writes, mut recovered) = (vec![], vec![]);
+        let (mut writes, mut recovered, mut rests) = (vec![], vec![], BTreeMap::new());
         for task in tasks {
+            let rest = PlanBase::new(&task.record, &self.settings).rests_until(later(now, BROKEN_REST));
+            rests.insert(task.record.schedule.id, rest.clone());
             match self.decide(task, now).await? {
                 Some(Decided::Write(write)) => writes.push(*write),
                 Some(Decided::Recovered(it)) => recovered.push(*it),
+                Some(Decided::Failed) => writes.push(rest),
                 None => {}
             }
         }
         writes.extend(self.recovering.writes(recovered, now));
         let has_rest = writes.iter().any(|write| write.plan.as_ref().is_some_and(|plan| plan.outage.is_some()));
-        let wrote = !writes.is_empty();
-        let ids: Vec<ScheduleId> = writes.iter().map(PlanWrite::schedule).collect();
-        let written = self.store.plan(now, writes).await?;
-        self.careful =
-            ids.iter().zip(&written).filter(|(_, it)| **it == Written::Conflict).map(|(id, _)| *id).collect();
+        let written = self.write(&writes, &mut rests, now).await?;
+        let wrote = written.iter().any(Option::is_some);
+        // What can neither be planned nor put off is due again at once: then there is time for others in between.
+        let rest = if written.contains(&None) { REFUSED_REST } else { SignedDuration::ZERO };
+        let ids = writes.iter().map(PlanWrite::schedule);
+        self.careful = ids.zip(&written).filter(|(_, it)| **it == Some(Written::Conflict)).map(|(id, _)| id).collect();
         if !self.careful.is_empty() {
             return Ok(Planned { is_planner: true, wrote, has_begun, wake_at: later(now, CONFLICT_REST) });
         }
         if is_full || has_rest {
-            return Ok(Planned { is_planner: true, wrote, has_begun, wake_at: now });
+            return Ok(Planned { is_planner: true, wrote, has_begun, wake_at: later(now, rest) });
         }
         self.reconcile(now).await?;
         let mut wake_at = self.poll_at(now);
         if let Some(plan_at) = self.store.next_plan_at().await? {
             // What was just planned may be due for planning again at once, but never without end.
-            let earliest = if wrote { now } else { later(now, SignedDuration::from_millis(1)) };
+            let earliest = later(now, if wrote { rest } else { rest.max(SignedDuration::from_millis(1)) });
             wake_at = wake_at.min(plan_at.max(earliest));
         }
         let wake_at = self.next_midnight.map_or(wake_at, |midnight| wake_at.min(midnight.max(now)));
         Ok(Planned { is_planner: true, wrote, has_begun, wake_at })
     }
 
+    /// Writes plans. A schedule whose plan the store refuses rests, and holds up none of the others; none is written where even that
+    /// is refused.
+    async fn write(
+        &self,
+        writes: &[PlanWrite],
+        rests: &mut BTreeMap<ScheduleId, PlanWrite>,
+        now: Timestamp,
+    ) -> Result<Vec<Option<Written>>> {
+        if writes.is_empty() {
+            return Ok(vec![]);
+        }
+        let mut answers = Vec::with_capacity(writes.len());
+        let written = batch::write(writes, |writes| self.store.plan(now, writes)).await?;
+        for (write, written) in writes.iter().zip(written) {
+            let Err(error) = &written else {
+                answers.push(written.ok());
+                continue;
+            };
+            let id = write.schedule();
+            error!(schedule.id = %id, "the plan of schedule {id} cannot be stored: {}", batch::in_words(error));
+            let Some(rest) = rests.remove(&id) else {
+                answers.push(None);
+                continue;
+            };
+            match self.store.plan(now, vec![rest]).await {
+                Ok(written) => answers.push(written.into_iter().next()),
+                Err(error) if error.is_lasting() => answers.push(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(answers)
+    }
+
     /// What one schedule needs.
     async fn decide(&mut self, task: PlanTask, now: Timestamp) -> Result<Option<Decided>> {
         let schedule = Arc::clone(&task.record.schedule);
-        let timetable = match self.timetable(&schedule) {
-            Ok(timetable) => timetable,
-            Err(problem) => {
+        let timetable = match unless_it_panics(schedule.id, || self.timetable(&schedule)) {
+            Some(Ok(timetable)) => timetable,
+            Some(Err(problem)) => {
                 error!(schedule.id = %schedule.id, %problem, "schedule {} cannot be planned", schedule.id);
-                let rests = PlanBase::new(&task.record, &self.settings).rests_until(later(now, BROKEN_REST));
-                return Ok(Some(Decided::Write(Box::new(rests))));
+                return Ok(Some(Decided::Failed));
             }
+            None => return Ok(Some(Decided::Failed)),
         };
         let zone_data = self.settings.zones.version();
         if task.record.outage.is_some() {
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
-            let recovered = Recovered::new(&subject, &timetable, &self.settings, &*self.ids, now);
-            return Ok(recovered.map(|it| Decided::Recovered(Box::new(it))));
+            let recover = || Recovered::new(&subject, &timetable, &self.settings, &*self.ids, now);
+            let recovered = unless_it_panics(schedule.id, recover);
+            let decided = |recovered: Option<Recovered>| Some(Decided::Recovered(Box::new(recovered?)));
+            return Ok(recovered.map_or(Some(Decided::Failed), decided));
         }
         if task.record.zone_data != zone_data || self.careful.contains(&schedule.id) {
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
             info!(schedule.id = %schedule.id, "planning schedule {} again with zone data {zone_data}", schedule.id);
             let cursor = schedule.cursor.clone();
-            let write = replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now);
-            return Ok(Some(Decided::Write(Box::new(write))));
+            let replan = || replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now);
+            let write = unless_it_panics(schedule.id, replan);
+            return Ok(Some(write.map_or(Decided::Failed, |write| Decided::Write(Box::new(write)))));
         }
-        let planning = Planning {
-            schedule: &schedule,
-            timetable: &timetable,
-            waiting: task.waiting,
-            answered: Planning::NONE_ANSWERED,
-        };
+        let write = unless_it_panics(schedule.id, || self.planned(&task, &timetable, now));
+        Ok(Some(write.map_or(Decided::Failed, |write| Decided::Write(Box::new(write)))))
+    }
+
+    /// The slots of a schedule whose time to be planned has come.
+    fn planned(&self, task: &PlanTask, timetable: &Timetable, now: Timestamp) -> PlanWrite {
+        let schedule = &task.record.schedule;
+        let planning = Planning { schedule, timetable, waiting: task.waiting, answered: Planning::NONE_ANSWERED };
         let planned = plan(&planning, &schedule.cursor, now);
-        let ended = end_of(&schedule, &task, planned.is_over);
+        let ended = end_of(schedule, task, planned.is_over);
         let base = PlanBase::new(&task.record, &self.settings);
-        let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
+        let mut write = base.planned(schedule, timetable, &planned, &*self.ids, now);
         if let Some(reason) = ended {
             let name = schedule.name.clone().unwrap_or_else(|| schedule.id.to_string());
             info!(schedule.id = %schedule.id, ?reason, "schedule {name} is over");
-            let ended = Schedule { state: ScheduleState::Ended(reason), ..(*schedule).clone() };
+            let ended = Schedule { state: ScheduleState::Ended(reason), ..(**schedule).clone() };
             write.change = ScheduleChange::Put(Box::new(ended));
         }
-        Ok(Some(Decided::Write(Box::new(write))))
+        write
     }
 
     /// Notes each day that has begun in a zone, once.
@@ -249,7 +298,7 @@ impl Planner {
             let differs = plan.is_some_and(|plan| !(plan.withdrawn.is_empty() && plan.moved.is_empty()));
             if differs {
                 warn!(schedule.id = %schedule.id, "the plan of schedule {} was not what it should be", schedule.id);
-                self.store.plan(now, vec![write]).await?;
+                self.write(&[write], &mut BTreeMap::new(), now).await?;
             }
         }
         Ok(())
@@ -283,6 +332,14 @@ impl Planner {
     pub fn schedules_changed(&mut self) {
         self.next_midnight = None;
     }
+}
+
+/// What is decided about one schedule; `None` if deciding panics. That is a bug, and one schedule's: the others are planned.
+fn unless_it_panics<T>(id: ScheduleId, decide: impl FnOnce() -> T) -> Option<T> {
+    let decided = catch_unwind(AssertUnwindSafe(decide));
+    decided
+        .inspect_err(|_| error!(schedule.id = %id, "planning schedule {id} has failed; this is a bug in Punctual"))
+        .ok()
 }
 
 /// Why a schedule is over, if it is: time brings nothing more, or all its runs have started, and none of them lives.

@@ -15,6 +15,10 @@ use crate::roster::{Agents, Class, Roster};
 pub struct Settings {
     /// What people call the node.
     pub name: String,
+    /// Where clients reach it, if that can be said.
+    pub url: Option<String>,
+    /// Which machine it is on, for those who compare loopback addresses.
+    pub machine: Option<String>,
     /// How long its lease lasts. It is renewed three times in that time.
     pub lease: Elapsed,
     /// The net under the timers: no loop rests longer without a look.
@@ -51,6 +55,8 @@ impl Settings {
         const DAY: u32 = 86_400;
         Settings {
             name: name.into(),
+            url: None,
+            machine: None,
             lease: Elapsed::from_seconds(30),
             poll: Elapsed::from_seconds(5),
             places: 8,
@@ -85,6 +91,8 @@ impl Settings {
             running,
             // What the store knows better.
             skew: 0,
+            url: self.url.clone(),
+            machine: self.machine.clone(),
         };
         let (name, lease, agents) = (self.name.clone(), self.lease, self.roster.now().names);
         Sign { node, name, now, lease, agents, about }

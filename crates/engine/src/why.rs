@@ -155,7 +155,7 @@ fn tried_before(facts: &RunFacts<'_>) -> Vec<Cause> {
     let last = facts.history.iter().max_by_key(|item| item.seq);
     let is_told = match facts.run.state {
         RunState::Finished { .. } => last.is_some_and(|last| matches!(last.what, HistoryWhat::Attempt(_))),
-        RunState::Planned { due_at, .. } => facts.now < due_at,
+        RunState::Planned { due_at, .. } => facts.now < due_at || was_stopped(facts.history),
         _ => false,
     };
     let before: Vec<&Attempt> = attempts(facts.history).skip(usize::from(is_told)).collect();
@@ -171,6 +171,9 @@ fn ended_so(attempt: &Attempt) -> String {
         RunEvent::OwnerLost { .. } => {
             format!("try {number} was lost: its node died or was cut off while it was at work")
         }
+        RunEvent::Stopped { .. } => {
+            format!("try {number} was stopped with its node while it was at work, which used up no attempt")
+        }
         RunEvent::Failed { code: FailureCode::TimedOut, .. } => {
             format!("try {number} ran longer than it may{said}")
         }
@@ -184,6 +187,11 @@ fn attempts(history: &[HistoryItem]) -> impl Iterator<Item = &Attempt> {
         HistoryWhat::Attempt(attempt) => Some(&**attempt),
         _ => None,
     })
+}
+
+/// Whether the last attempt of a history ended with the stop of its node.
+fn was_stopped(history: &[HistoryItem]) -> bool {
+    attempts(history).next().is_some_and(|last| matches!(last.event, RunEvent::Stopped { .. }))
 }
 
 /// Where the run comes from.
@@ -214,6 +222,10 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
     let due = shown(facts.zone, due_at);
     let tally = run.state.tally();
     let mut causes = vec![];
+    if was_stopped(facts.history) {
+        let sentence = format!("its node was stopped while it was at work; the run goes on, due since {due}");
+        causes.push(cause("stopped", sentence));
+    }
     if now < due_at {
         if 0 < tally.attempt {
             let tries = run.terms.retry.max_attempts;
@@ -236,7 +248,8 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
         Takers::Some => {}
         Takers::NoServer => {
             let sentence = format!("no server is running; it has been due since {due}, and `punctual up` starts one");
-            return vec![cause("no_server", sentence)];
+            causes.push(cause("no_server", sentence));
+            return causes;
         }
         Takers::Paused => causes.push(cause(
             "node_paused",
@@ -262,7 +275,7 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
         let sentence = format!("{} runs of {agent} are at work, and {cap} may be", facts.agent_running);
         causes.push(cause("agent_cap", sentence));
     }
-    if causes.is_empty() {
+    if causes.iter().all(|cause| cause.code == "stopped") {
         causes.push(cause("ready", format!("it has been due since {due} and waits for a free place")));
     }
     causes
@@ -334,7 +347,10 @@ fn finished(facts: &RunFacts<'_>, outcome: Outcome) -> Vec<Cause> {
         Outcome::Failed(code) => vec![failed(run, code, attempt)],
         Outcome::Unknown => vec![cause(
             "unknown",
-            "its node was lost while it was at work; whether the work was done is not known, and it is not risked twice",
+            format!(
+                "its node was {} while it was at work; whether the work was done is not known, and it is not risked twice",
+                if was_stopped(facts.history) { "stopped" } else { "lost" }
+            ),
         )],
         Outcome::Cancelled => vec![cancelled(facts.history, &facts.touched.stopped, run.terms.overlap)],
         Outcome::Skipped(reason) => vec![skipped(reason, facts)],
@@ -351,7 +367,7 @@ fn failed(run: &Run, code: FailureCode, attempt: Option<&Attempt>) -> Cause {
         FailureCode::ResourceLimit => "its work needed more than it may have",
         FailureCode::NotStarted => "its work could not be begun",
         FailureCode::WaitExpired => "what it waited for did not come in time",
-        FailureCode::OwnerLost => "its node was lost as often as it may be tried",
+        FailureCode::OwnerLost => "its node was lost or stopped too often",
     };
     let code = match code {
         FailureCode::Error => "failed_error",
@@ -546,6 +562,7 @@ pub fn why_gone(history: &[HistoryItem]) -> Vec<Cause> {
             RunEvent::Succeeded => cause("succeeded", "it ran, and its work was done"),
             RunEvent::Cancelled => cause("cancelled", "it was called off while it was at work"),
             RunEvent::OwnerLost { .. } => cause("failed_owner_lost", "its node was lost while it was at work"),
+            RunEvent::Stopped { .. } => cause("stopped", "its node was stopped while it was at work"),
             _ => {
                 let said = last_failure(history).map(|said| format!(": {said}")).unwrap_or_default();
                 cause("failed_error", format!("try {} failed{said}", attempt.attempt))

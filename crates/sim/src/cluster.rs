@@ -149,6 +149,9 @@ pub(crate) fn crash(sim: &Arc<Sim>, group: Group) {
 
 fn exited(sim: &Arc<Sim>, group: Group, ended: &Result<(), NodeError>) {
     sim.tell(format_args!("p{group} exits: {ended:?}"));
+    if let Err(panicked @ NodeError::Panicked { .. }) = ended {
+        panic!("p{group}: {panicked}");
+    }
     let live = sim.ledger().effects.live_in(group);
     sim.check(ensure("I4", live == 0, || format!("p{group} has left and {live} runs are at work in it")));
     remove(sim, group);

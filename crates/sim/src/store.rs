@@ -92,7 +92,7 @@ impl FaultyStore {
         if !matches!(fate, CallFate::Works(before, after) if before.max(after) < Duration::from_secs(1)) {
             sim.tell(format_args!("p{} {name}: {fate:?}", self.group));
         }
-        let failed = || StoreError::Database { doing: "simulating", source: "the line broke".into() };
+        let failed = || StoreError::Unavailable { doing: "simulating", source: "the line broke".into() };
         match fate {
             CallFate::Works(before, after) => {
                 sim.wait(before).await;

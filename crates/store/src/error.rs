@@ -84,6 +84,14 @@ pub enum StoreError {
         /// What was being done.
         doing: &'static str,
     },
+    /// A part of the store that has to run as long as the process has panicked: the process has to end.
+    #[error("the {part} has panicked: {why}; this is a bug in Punctual")]
+    Panicked {
+        /// Which part.
+        part: &'static str,
+        /// What the panic says.
+        why: String,
+    },
     /// The database cannot be reached, or has no time. The same call may work later.
     #[error("the database does not answer while {doing}")]
     Unavailable {
@@ -115,8 +123,58 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the process has to end: what is on the disk is unclear, or belongs to another.
+    /// Whether the process has to end: what is on the disk is unclear, or belongs to another, or a part of the store is gone.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, StoreError::Broken { .. } | StoreError::Damaged { .. })
+        matches!(self, StoreError::Broken { .. } | StoreError::Damaged { .. } | StoreError::Panicked { .. })
+    }
+
+    /// Whether the same call may work later, without anybody changing anything but the moment.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, StoreError::Unavailable { .. } | StoreError::DiskFull | StoreError::Conflict { .. })
+    }
+
+    /// Whether the same call is refused again however often it is made: what it is to write is to blame, not the moment, the disk or
+    /// the node's lease.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            StoreError::NotFound { .. }
+            | StoreError::StaleEpoch(_)
+            | StoreError::Conflict { .. }
+            | StoreError::Answered(_)
+            | StoreError::Journal(_)
+            | StoreError::Database { .. } => true,
+            StoreError::LeaseEnded
+            | StoreError::DiskFull
+            | StoreError::InUse { .. }
+            | StoreError::BadAddress { .. }
+            | StoreError::NewerSchema { .. }
+            | StoreError::OlderNodes { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Broken { .. }
+            | StoreError::Panicked { .. }
+            | StoreError::Overloaded { .. }
+            | StoreError::Unavailable { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_to_be_written_is_to_blame_for_long() {
+        let database = StoreError::Database { doing: "testing", source: "no such value".into() };
+        let unavailable = StoreError::Unavailable { doing: "testing", source: "no connection".into() };
+        let broken = StoreError::Broken { doing: "testing" };
+        for (error, is_lasting) in [
+            (database, true),
+            (unavailable, false),
+            (broken, false),
+            (StoreError::DiskFull, false),
+            (StoreError::LeaseEnded, false),
+        ] {
+            assert_eq!(error.is_lasting(), is_lasting, "{error}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod error;
 mod fold;
 pub mod memory;
 mod mirror;
+mod panics;
 mod places;
 pub mod postgres;
 mod requests;
@@ -23,5 +24,6 @@ pub mod transfer;
 mod writing;
 
 pub use error::{Result, StoreError};
+pub use panics::{catch_panic, panic_text};
 pub use requests::*;
 pub use roles::{Answers, Claims, History, Journal, Nodes, Output, Plan, Records, Runs, Schedules, Store, Tokens};

@@ -266,6 +266,12 @@ pub struct About {
     pub running: usize,
     /// By how many milliseconds its own clock is ahead of the one that all nodes share.
     pub skew: i64,
+    /// Where clients reach it, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Which machine a loopback address among them is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
 }
 
 /// What another node's write may mean for this one. It saves waiting, and nothing depends on it.

@@ -48,6 +48,7 @@ pub(crate) fn connections(base: &Url) -> Result<reqwest::Client, Failure> {
 }
 
 /// A request that is about to be sent.
+#[derive(Clone)]
 pub(super) struct Asked<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
@@ -89,11 +90,6 @@ impl Http {
     /// Where the token came from.
     pub(crate) fn token_found_in(&self) -> &str {
         &self.token.found_in
-    }
-
-    /// Whether there is anything that lets us in.
-    pub(crate) fn has_token(&self) -> bool {
-        self.token.secret.is_some()
     }
 
     /// Which server answers there, or why none does.
@@ -191,6 +187,14 @@ impl Http {
             let text = format!("the server at {0} does not speak http; try {1}", self.url(), self.encrypted());
             return Failure::new(super::Kind::NoServer, text);
         }
+        if error.is_timeout() {
+            let seconds = ANSWER_MAX.as_secs();
+            let text = format!(
+                "the server at {} has not answered within {seconds} s; what it was asked may be done",
+                self.url()
+            );
+            return Failure::new(super::Kind::NoServer, text);
+        }
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
         let text = format!("the answer of the server at {} was lost{cause}; what it was asked may be done", self.url());
         Failure::new(super::Kind::NoServer, text)
@@ -211,7 +215,8 @@ impl Http {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether it is this machine's own, whatever network it is in.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

@@ -6,14 +6,19 @@
 mod events;
 mod failure;
 mod find;
+mod find_server;
 mod http;
 mod inside;
+mod own_file;
 mod place;
+mod reached;
 
 pub(crate) use events::Events;
 pub(crate) use failure::{EXIT_CODES, Failure, Kind, exit_code};
-pub(crate) use find::{every_face, live_run, run, run_by_id, run_of_agent, schedule, token as find_token};
-pub(crate) use http::{ANSWER_MAX, Alive, Http, connections};
+pub(crate) use find::{
+    about_agent, every_face, live_runs, meant, run, run_by_id, run_of_agent, schedule, token as find_token,
+};
+pub(crate) use http::{ANSWER_MAX, Alive, Http, connections, is_loopback};
 pub(crate) use place::{ServerFile, reachable};
 
 use clap::Args;
@@ -23,6 +28,7 @@ use serde_json::Value;
 
 use crate::database::{Database, DatabaseArgs};
 use http::Asked;
+use reached::Reached;
 
 /// The most items that a page of the API has.
 pub(crate) const PAGE: usize = 1_000;
@@ -30,14 +36,14 @@ pub(crate) const PAGE: usize = 1_000;
 /// Which server a command talks to.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ClientArgs {
-    /// The server [default: the one that serves the database, else http://127.0.0.1:8470]
-    #[arg(long, value_name = "URL", env = "PUNCTUAL_URL")]
-    server: Option<String>,
+    /// The server; the first that answers, if there are several [default: the one that serves the database]
+    #[arg(long, value_name = "URL", env = "PUNCTUAL_URL", value_delimiter = ',')]
+    server: Vec<String>,
 
     #[command(flatten)]
     pub(crate) database: DatabaseArgs,
 
-    /// Print JSON, as the API has it
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -45,7 +51,7 @@ pub(crate) struct ClientArgs {
 /// Who answers.
 pub(crate) enum Client {
     /// A running server.
-    Server(Http),
+    Server(Box<Reached>),
     /// The database, which no server serves.
     Inside(Box<punctual_server::App>),
 }
@@ -65,24 +71,17 @@ impl Query {
 impl ClientArgs {
     /// Who answers a command that only looks: a server, or the database itself if nobody serves it.
     pub(crate) async fn look(&self) -> anyhow::Result<Client> {
-        let server = self.http()?;
-        if self.server.is_some() {
-            return Ok(Client::Server(server));
-        }
-        let is_told = place::left_url(&self.database).is_some();
-        let has_file = matches!(&self.database.database, Database::Sqlite(path) if path.exists());
-        // The usual address may be the server of another database: a file that is here is looked at itself.
-        let alive = if is_told || !has_file { Some(server.alive().await) } else { None };
-        match &alive {
-            Some(Ok(_)) if is_told || server.has_token() => return Ok(Client::Server(server)),
-            // Somebody is there whom we cannot talk to: that is worth more than what a file says.
-            Some(Err(failure)) if is_told && !failure.is_silence() => return Err(failure.clone().into()),
-            _ => {}
-        }
-        if let Database::Sqlite(path) = &self.database.database
-            && !has_file
-        {
-            return Err(nobody(&server, path, matches!(alive, Some(Ok(_)))).into());
+        let failure = match self.http().await {
+            Ok(server) => return Ok(self.reached(server)),
+            Err(failure) => failure,
+        };
+        let has_database = match &self.database.database {
+            Database::Sqlite(path) => path.exists(),
+            Database::Postgres(_) => true,
+        };
+        // Somebody is there whom we cannot talk to: that is worth more than what a file says.
+        if !self.given().is_empty() || !failure.is_silence() || !has_database {
+            return Err(failure.into());
         }
         if !self.json {
             eprintln!("note: no server is running here; this is what {} says", self.database.database);
@@ -94,34 +93,30 @@ impl ClientArgs {
     }
 
     /// Who answers a command that changes something: a server.
-    pub(crate) fn server(&self) -> anyhow::Result<Client> {
-        Ok(Client::Server(self.http()?))
+    pub(crate) async fn server(&self) -> anyhow::Result<Client> {
+        Ok(self.reached(self.http().await?))
     }
 
-    /// The server that is meant, whether it answers or not.
-    pub(crate) fn http(&self) -> Result<Http, Failure> {
-        let left = || place::left_url(&self.database);
-        let url = self.server.clone().or_else(left).unwrap_or_else(|| place::DEFAULT_URL.to_owned());
-        Http::new(&url, place::token(&self.database))
+    /// The server that is meant. One that nobody named is asked whether it is there before anything else is sent to it.
+    pub(crate) async fn http(&self) -> Result<Http, Failure> {
+        find_server::find(&self.given(), &self.database).await
     }
-}
 
-/// There is no database here, and no server that lets us in.
-fn nobody(server: &Http, path: &std::path::Path, is_alive: bool) -> Failure {
-    let url = server.url();
-    if is_alive {
-        let text = format!(
-            "a server answers at {url}, and there is no token for it here: work in the folder of its database, or set \
-             PUNCTUAL_TOKEN to a token of its own"
-        );
-        return Failure::new(Kind::NotAllowed, text);
+    /// A client of a server that was found so.
+    pub(crate) fn reached(&self, server: Http) -> Client {
+        let given = self.given().into_iter().map(str::to_owned).collect();
+        Client::Server(Box::new(Reached::new(server, given, self.database.clone())))
     }
-    let text = format!(
-        "no server answers at {url}, and {} does not exist: `punctual up` starts one and makes it; name another with --server URL \
-         or --database ADDRESS",
-        path.display()
-    );
-    Failure::new(Kind::NoServer, text)
+
+    /// The token that would be used, whatever server there is.
+    pub(crate) fn token_found_in(&self) -> String {
+        place::token(&self.database).found_in
+    }
+
+    /// The servers that were named. A variable without a value names none.
+    fn given(&self) -> Vec<&str> {
+        self.server.iter().map(|url| url.trim()).filter(|url| !url.is_empty()).collect()
+    }
 }
 
 impl Client {
@@ -217,25 +212,4 @@ pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
 /// A list of them.
 pub(crate) fn read_all<T: DeserializeOwned>(bodies: &[Value]) -> Result<Vec<T>, Failure> {
     bodies.iter().map(read).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_without_a_token_for_it_is_not_taken_for_none() {
-        let token = place::Token { secret: None, found_in: String::new() };
-        let server = Http::new("http://127.0.0.1:8470", token).unwrap();
-        let path = std::path::Path::new("punctual.db");
-        let alive = nobody(&server, path, true);
-        assert_eq!(alive.kind, Kind::NotAllowed);
-        assert!(
-            alive.to_string().starts_with("a server answers at http://127.0.0.1:8470, and there is no token"),
-            "{alive}"
-        );
-        let silent = nobody(&server, path, false);
-        assert_eq!(silent.kind, Kind::NoServer);
-        assert!(silent.to_string().contains("punctual.db does not exist"), "{silent}");
-    }
 }

@@ -2,15 +2,16 @@
 
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use reqwest::Url;
 
-use crate::database::DatabaseArgs;
-
-/// Where a server is unless somebody says otherwise.
-pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8470";
+use super::failure::{Failure, Kind};
+use super::http::is_loopback;
+use super::own_file::{self, Others};
+use crate::database::{Database, DatabaseArgs};
+use crate::part_file::PartFile;
 
 /// Names a token of one's own.
 const TOKEN_VARIABLE: &str = "PUNCTUAL_TOKEN";
@@ -29,16 +30,38 @@ pub(crate) fn token(database: &DatabaseArgs) -> Token {
         return Token { secret: Some(secret), found_in: TOKEN_VARIABLE.to_owned() };
     }
     let file = database.token_file();
-    match std::fs::read_to_string(&file) {
-        Ok(text) => Token { secret: Some(text.trim().to_owned()), found_in: file.display().to_string() },
-        Err(error) => Token { secret: None, found_in: format!("no token; {}: {error}", file.display()) },
+    match own_file::read(&file, Others::MayNothing) {
+        Ok(Some(secret)) => Token { secret: Some(secret), found_in: file.display().to_string() },
+        Ok(None) => Token { secret: None, found_in: format!("no token; there is no {}", file.display()) },
+        Err(problem) => Token { secret: None, found_in: format!("no token; {problem}") },
     }
 }
 
 /// The address that a server has left beside its database. It may be gone by now.
-pub(crate) fn left_url(database: &DatabaseArgs) -> Option<String> {
-    let text = std::fs::read_to_string(database.server_file()).ok()?;
-    Some(text.trim().to_owned()).filter(|url| url.starts_with("http://") || url.starts_with("https://"))
+///
+/// A file is no proof of who wrote it, and a token goes where it points: so it has to be the user's own, the database has to
+/// lie beside it, and the address has to be of this machine.
+pub(crate) fn left_url(database: &DatabaseArgs) -> Result<Option<String>, Failure> {
+    let file = database.server_file();
+    if matches!(&database.database, Database::Sqlite(path) if !path.exists()) {
+        return Ok(None);
+    }
+    let refused = |problem: String| {
+        let text = format!("{problem}: where the server is, it does not say with certainty; name it with --server URL");
+        Failure::new(Kind::NoServer, text)
+    };
+    let Some(text) = own_file::read(&file, Others::MayRead).map_err(refused)? else { return Ok(None) };
+    let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let Some(url) = url else { return Err(refused(format!("{} holds no address of a server", file.display()))) };
+    if !is_loopback(&url) {
+        let text = format!(
+            "{} names a server that is not on this machine's loopback, and a token goes to such a one only if you say so: \
+             --server {text}",
+            file.display()
+        );
+        return Err(Failure::new(Kind::NoServer, text));
+    }
+    Ok(Some(text))
 }
 
 /// The file beside the database that says where its server is. A clean stop takes it away; a killed server leaves it, and
@@ -57,10 +80,9 @@ impl ServerFile {
     }
 
     fn put(&self) -> std::io::Result<()> {
-        let part = self.path.with_added_extension(format!("{}.part", uuid::Uuid::now_v7()));
-        let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
-        out.write_all(self.text.as_bytes())?;
-        std::fs::rename(&part, &self.path)
+        let mut part = PartFile::create(&self.path)?;
+        part.file.write_all(self.text.as_bytes())?;
+        part.replace()
     }
 }
 

@@ -7,9 +7,9 @@ use punctual_core::time::{Calendar, Dialect, Every, TimesOfDay, Timetable, Zone,
 use serde_json::{Map, Value as Json};
 
 use super::section::Section;
-use super::suggest::nearest;
 use super::value::{Value, short};
 use super::words::Word;
+use crate::suggest::nearest;
 use crate::zoned_cron;
 
 /// The ways to say when.
@@ -53,16 +53,22 @@ impl FileTrigger {
             }
             _ => {
                 section.refuse(format!("{} are given together", given.join(" and ")), "keep one of them");
+                // Whichever is kept is right then.
+                given.iter().for_each(|form| drop(FileTrigger::read_form(section, form, zone, zones)));
                 return None;
             }
         };
-        let dialect = section.get("dialect");
-        if let Some(value) = dialect
+        if let Some(value) = section.get("dialect")
             && form != "cron"
         {
             value.refuse("it goes with cron alone", "leave it out");
         }
-        let value = section.get(form).expect("it is given");
+        FileTrigger::read_form(section, form, zone, zones)
+    }
+
+    fn read_form(section: &Section<'_>, form: &str, zone: &Zone, zones: &Zones) -> Option<FileTrigger> {
+        let dialect = section.get("dialect");
+        let value = section.get(form)?;
         match form {
             "cron" => read_crons(value, dialect.and_then(Value::word), zones),
             "times" => read_times(value),

@@ -1,5 +1,6 @@
 //! Settings that are one word out of a few.
 
+use punctual_core::plan::AgentApproval;
 use punctual_core::run::{AfterLoss, Backoff};
 use punctual_core::schedule::{CatchUpMode, GapPolicy, InputType, Overlap, RepeatPolicy};
 use punctual_core::time::Dialect;
@@ -61,6 +62,11 @@ impl Word for InputType {
         ("threads_since_last_run", InputType::ThreadsSinceLastRun),
         ("latest_intake_window", InputType::LatestIntakeWindow),
     ];
+}
+
+impl Word for AgentApproval {
+    const WORDS: &'static [(&'static str, AgentApproval)] =
+        &[("always", AgentApproval::Always), ("schedule", AgentApproval::Schedule)];
 }
 
 impl Word for Risk {

@@ -15,8 +15,8 @@ use crate::views::Schedule;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule pause morning-report --reason \"the target is down\"")]
 pub(super) struct PauseArgs {
-    /// The schedule, by name, id or the beginning of its id
-    #[arg(value_name = "SCHEDULE")]
+    /// The schedule, by name, id or either end of its id
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     /// Why, for whoever reads it later
@@ -31,8 +31,8 @@ pub(super) struct PauseArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule resume morning-report")]
 pub(super) struct ResumeArgs {
-    /// The schedule, by name, id or the beginning of its id
-    #[arg(value_name = "SCHEDULE")]
+    /// The schedule, by name, id or either end of its id
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<()> {
 }
 
 async fn ask(args: &ClientArgs, schedule: &str, verb: &str, body: &Value) -> anyhow::Result<()> {
-    let client = args.server()?;
+    let client = args.server().await?;
     let found: Schedule = read(&client::schedule(&client, schedule).await?)?;
     let answer = client.post(&format!("{}/{verb}", path(&found)), &Query::default(), body).await?;
     if args.json {

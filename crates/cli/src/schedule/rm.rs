@@ -4,18 +4,20 @@ use clap::Args;
 
 use super::{difference, path};
 use crate::client::{self, ClientArgs, Query, read};
-use crate::output::{clean, confirm, is_asked, print, print_json};
+use crate::confirm::Irreversible;
+use crate::output::{clean, print, print_json};
 use crate::times::ZoneArgs;
 use crate::views::Schedule;
 
 /// Delete a schedule.
 ///
-/// Its planned runs go with it, what is at work goes on, its history stays.
+/// Its planned runs go with it, what is at work goes on, its history stays. On a terminal a yes is asked for; without one it needs
+/// --yes.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule rm morning-report --yes")]
 pub(super) struct RmArgs {
-    /// The schedule, by name, id or the beginning of its id
-    #[arg(value_name = "SCHEDULE")]
+    /// The schedule, by name, id or either end of its id
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     /// Do not ask
@@ -31,7 +33,7 @@ pub(super) struct RmArgs {
 }
 
 pub(super) async fn run(args: RmArgs) -> anyhow::Result<()> {
-    let client = args.client.server()?;
+    let client = args.client.server().await?;
     let found = client::schedule(&client, &args.schedule).await?;
     let schedule: Schedule = read(&found)?;
     let name = clean(&schedule.shown_name());
@@ -43,9 +45,7 @@ pub(super) async fn run(args: RmArgs) -> anyhow::Result<()> {
         return print(&difference(&read(&answer)?, &ZoneArgs::default_wall()?));
     }
     let question = format!("Delete {name} ({}, {})?", clean(&schedule.description), schedule.schedule_id);
-    if !args.yes && is_asked() && !confirm(&question)? {
-        return print("Nothing was deleted.\n");
-    }
+    Irreversible { shown: "", question: &question, declined: "Nothing was deleted." }.confirm(args.yes)?;
     client.delete(&path(&schedule), &Query::default()).await?;
     // The API has nothing to say of what is gone: this is what it was.
     if args.client.json { print_json(&found) } else { print(&format!("{name} is deleted.\n")) }

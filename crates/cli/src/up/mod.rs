@@ -2,13 +2,16 @@
 
 mod build;
 mod demo;
+mod descriptors;
 mod first_token;
 mod log;
 mod reload;
 mod sync;
+mod watched;
 mod web;
 
-pub(crate) use build::settings;
+pub(crate) use build::{process_agent, settings};
+pub(crate) use first_token::Maker as TokenMaker;
 pub(crate) use web::house_rules;
 
 use std::io::Write;
@@ -23,18 +26,22 @@ use punctual_engine::ids::RandomIds;
 use punctual_engine::meters::Meters;
 use punctual_engine::node::{self, Nudges, Parts};
 use punctual_engine::runner::Runners;
+use punctual_engine::settings::Settings;
 use punctual_engine::spawn::TokioSpawn;
 use punctual_server::auth::Doors;
 use punctual_server::{App, Calculations, Pulse};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::client::ServerFile;
 use crate::config::Config;
 use crate::database::{DatabaseArgs, Served};
+use crate::machine;
 use crate::output::unless_closed;
+use first_token::FirstToken;
+use watched::Watched;
 
 /// How many threads the API has.
 const API_THREADS: usize = 2;
@@ -64,7 +71,7 @@ pub(crate) struct UpArgs {
     web: web::WebArgs,
 
     /// What people call this node [default: the name of this machine]
-    #[arg(long, value_name = "NAME", default_value_t = machine_name(), hide_default_value = true)]
+    #[arg(long, value_name = "NAME", default_value_t = machine::name(), hide_default_value = true)]
     name: String,
 
     /// How log lines look
@@ -81,18 +88,16 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-fn machine_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
 pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     log::start(args.log_format)?;
     let read_at = reload::stamp_of(args.config.as_deref());
     let (config, zones) =
         if args.demo { Config::built_in(demo::CONFIG, "the demo")? } else { Config::load(args.config.as_deref())? };
+    for missing in config.missing() {
+        warn!("{}: {}; {}", missing.key, missing.problem, missing.fix);
+    }
     let runners = Arc::new(Runners::new(build::runners(&config)?));
     let rules = web::house_rules(&config, &zones)?;
-    let settings = Arc::new(build::settings(&config, zones, &args.name));
     let certificate = args.web.certificate()?;
     first_token::check()?;
     let runtime = threads("engine", ENGINE_THREADS_MIN.max(cores()))?;
@@ -100,11 +105,18 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let api = threads("api", API_THREADS)?;
     // Before the database: a start that cannot be leaves none behind.
     let listener = api.block_on(args.web.open())?;
+    let address = listener.local_addr().context("asking where the API is")?;
+    let settings = Arc::new(Settings {
+        url: args.web.advertised(address),
+        machine: Some(machine::id()),
+        ..build::settings(&config, zones, &args.name)
+    });
     let Served { store, for_api } = args.database.serve(args.web.read_max())?;
     let ran = runtime.block_on(async {
         let stop = CancellationToken::new();
         let nudges = Arc::new(Nudges::default());
-        watch_signals(stop.clone(), Arc::clone(&nudges))?;
+        let mut watched = Watched::default();
+        watched.spawn_endless("watch for signals", watch_signals(stop.clone(), Arc::clone(&nudges))?);
         let heard = Arc::clone(&nudges);
         store.tell(Arc::new(move |hint| heard.hear(hint)));
         let ids = Arc::new(RandomIds);
@@ -118,9 +130,9 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         if args.demo {
             demo::begin(&*store, &editor, &config, clock.now()).await?;
         }
-        let address = listener.local_addr().context("asking where the API is")?;
         let url = args.web.url(address);
-        first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
+        let maker = TokenMaker { store: &*store, ids: &*ids, clock: &*clock, node: &args.name };
+        let first_token = maker.provide(&args.database.token_file()).await?;
         // Whoever looks for the server finds it by this, until it has stopped.
         let server_file = ServerFile::write(&args.database, &url)?;
         let end_serving = CancellationToken::new();
@@ -138,8 +150,10 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             pulse: Pulse::new(end_serving.clone()),
             calculations: Calculations::default(),
         };
-        let serving = api.spawn(punctual_server::serve(app, listener, certificate, end_serving.clone()));
-        say_hello(&args, &config, &synced, &url)?;
+        let limits = args.web.limits(&config.server, descriptors::connections(&config));
+        let serving = punctual_server::serve(app, listener, certificate, limits, end_serving.clone());
+        watched.spawn_on("API", api.handle(), async { Ok(serving.await?) });
+        say_hello(&args, &config, &synced, &url, first_token)?;
         if !config.conductor.without_meaning.is_empty() {
             let settings = config.conductor.without_meaning.join(", ");
             info!("these settings of [conductor] mean nothing here: {settings}");
@@ -156,17 +170,25 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             nudges: Arc::clone(&nudges),
         };
         // The demo has no file.
-        let reloading = (!args.demo).then(|| tokio::spawn(reloader.watch(stop.clone())));
+        if !args.demo {
+            watched.spawn("watch on the configuration", reloader.watch(stop.clone()));
+        }
         let parts = Parts { store, clock, ids, settings, runners, nudges, spawn: Arc::new(TokioSpawn), meters };
         // The API answers as long as anything is at work.
-        let ran = node::run(parts, stop).await;
+        let ran = tokio::select! {
+            biased;
+            failed = watched.failed() => Err(failed),
+            ran = node::run(parts, stop) => ran.map_err(anyhow::Error::from),
+        };
         end_serving.cancel();
-        if let Some(reloading) = reloading {
-            reloading.await.context("watching the configuration")??;
-        }
-        serving.await.context("serving the API")??;
+        let ended = match ran {
+            Ok(()) => watched.ended().await,
+            Err(error) => Err(error),
+        };
         drop(server_file);
-        ran?;
+        if let Err(error) = ended {
+            end_at_once(&error);
+        }
         info!("stopped");
         Ok(())
     });
@@ -185,14 +207,24 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Ends the process, whatever still waits for a disk, a database or a client: the supervisors end what is at work, and another
+/// start finds everything as it was acknowledged. The reason is the last line of the log.
+fn end_at_once(error: &anyhow::Error) -> ! {
+    error!("this server cannot go on and ends: {error:#}");
+    std::process::exit(1)
+}
+
 /// The first signal stops the node; the second ends the process, and the supervisors end what is at work. Two others pause and
 /// resume it.
-fn watch_signals(stop: CancellationToken, nudges: Arc<Nudges>) -> anyhow::Result<()> {
+fn watch_signals(
+    stop: CancellationToken,
+    nudges: Arc<Nudges>,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + Send> {
     let mut pause = signal(SignalKind::user_defined1()).context("watching for SIGUSR1")?;
     let mut resume = signal(SignalKind::user_defined2()).context("watching for SIGUSR2")?;
     let mut terminate = signal(SignalKind::terminate()).context("watching for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watching for SIGINT")?;
-    tokio::spawn(async move {
+    Ok(async move {
         loop {
             tokio::select! {
                 biased;
@@ -216,18 +248,32 @@ fn watch_signals(stop: CancellationToken, nudges: Arc<Nudges>) -> anyhow::Result
             info!("stopping");
             stop.cancel();
         }
-    });
-    Ok(())
+    })
 }
 
-fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced, url: &str) -> anyhow::Result<()> {
+fn say_hello(
+    args: &UpArgs,
+    config: &Config,
+    synced: &sync::Synced,
+    url: &str,
+    first_token: FirstToken,
+) -> anyhow::Result<()> {
     let mut text = format!(
         "Punctual {} is up.\n  API        {url}\n  token      {}\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
         env!("CARGO_PKG_VERSION"),
-        args.database.token_file().display(),
+        match first_token {
+            FirstToken::Here => args.database.token_file().display().to_string(),
+            FirstToken::Elsewhere => format!("none in {}", args.database.token_file().display()),
+        },
         args.database.database,
         config.agents.len(),
     );
+    if first_token == FirstToken::Elsewhere {
+        warn!("there is no token here: the database has an admin already, and none is made");
+        text += "\nThere is no token for you here, since the database has an admin already: take the one of the node that made it, or one \
+            that an admin makes with `punctual token create`. If it is lost, `punctual token recover` makes another while no \
+            server uses the file, or any time on PostgreSQL.\n";
+    }
     if config.agents.is_empty() {
         text += "\nThere is nothing to run yet: write a punctual.toml, or look around with `punctual up --demo`.\n";
     }

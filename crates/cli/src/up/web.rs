@@ -9,11 +9,12 @@ use anyhow::Context;
 use clap::Args;
 use punctual_core::Elapsed;
 use punctual_core::time::Zones;
-use punctual_server::{Certificate, ConductorRules, HouseRules};
+use punctual_server::{Certificate, ConductorRules, ConnectionLimits, HouseRules};
+use reqwest::Url;
 use tokio::net::TcpListener;
 
-use crate::client::reachable;
-use crate::config::Config;
+use crate::client::{is_loopback, reachable};
+use crate::config::{Config, ServerConfig};
 
 /// Where and how the API is served.
 #[derive(Debug, Args)]
@@ -33,6 +34,10 @@ pub(crate) struct WebArgs {
     /// The key of the certificate, PEM, readable by nobody else
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+
+    /// Where clients reach this node, for those who ask the database [default: the address that is served, if others can use it]
+    #[arg(long, value_name = "URL", env = "PUNCTUAL_ADVERTISE", value_parser = advertised)]
+    advertise: Option<String>,
 
     /// How many seconds a request may read the database before it is cut off and answered with 503
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=25))]
@@ -67,6 +72,26 @@ impl WebArgs {
         }
     }
 
+    /// What clients may take, where so many connections can be served.
+    pub(super) fn limits(&self, config: &ServerConfig, connections: usize) -> ConnectionLimits {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        ConnectionLimits {
+            connections,
+            // Behind a proxy everybody has the same address.
+            per_address: (!self.behind_proxy).then_some(config.max_connections_per_address as usize),
+            idle: seconds(config.idle_timeout_seconds),
+            write: seconds(config.write_timeout_seconds),
+        }
+    }
+
+    /// Where the node says that it can be reached: as the operator says, else under the address that it listens on, if that is
+    /// one and a token would not go there in the clear.
+    pub(super) fn advertised(&self, address: SocketAddr) -> Option<String> {
+        let is_one = !address.ip().is_unspecified() || self.tls_cert.is_some() && !self.allow_host.is_empty();
+        let url = || Some(self.url(address)).filter(|url| is_one && advertised(url).is_ok());
+        self.advertise.clone().or_else(url)
+    }
+
     /// Opens the address. Tokens do not travel in the clear unless the operator says that they do not.
     pub(super) async fn open(&self) -> anyhow::Result<TcpListener> {
         anyhow::ensure!(
@@ -85,6 +110,16 @@ impl WebArgs {
 fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found.ok_or_else(|| "use an address of this machine and a port, like 127.0.0.1:8470 or [::1]:8470".to_owned())
+}
+
+/// An address that clients use with a token.
+fn advertised(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let url = url.ok_or("use the address of a server, like https://punctual.example:8470")?;
+    if url.scheme() == "http" && !is_loopback(&url) {
+        return Err("tokens would travel in the clear; use https://".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// What operators lay down for everybody who comes over the API.

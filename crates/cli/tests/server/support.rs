@@ -1,6 +1,7 @@
 //! A real server in a folder of its own: started, looked at, stopped, killed.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -61,6 +62,8 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
         command.args(args).current_dir(&self.folder).env_remove("PUNCTUAL_LOG").stdin(Stdio::null());
+        // Times are shown by the clock of whoever looks, which is the same wherever tests run.
+        command.env("TZ", "UTC").env_remove("NO_COLOR").env_remove("COLUMNS");
         // Many of them live at once.
         command.env("PUNCTUAL_LISTEN", "127.0.0.1:0").env_remove("PUNCTUAL_TOKEN").env_remove("PUNCTUAL_URL");
         match &self.database {
@@ -80,9 +83,27 @@ impl Place {
         self.command(args).envs(env.iter().copied()).output().unwrap()
     }
 
+    /// Runs a command that is told something through a pipe.
+    pub(crate) fn piped(&self, args: &[&str], text: &str) -> Output {
+        let mut command = self.command(args);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Whoever does not listen hears nothing.
+        child.stdin.take().unwrap().write_all(text.as_bytes()).ok();
+        child.wait_with_output().unwrap()
+    }
+
     /// Runs a command at a terminal, where somebody answers every question so. What is on the screen in the end.
     pub(crate) fn at_terminal(&self, args: &[&str], answer: &str) -> (String, ExitStatus) {
-        terminal::run(self.command(args), answer)
+        terminal::run(self.command(args), None, answer)
+    }
+
+    /// What is on the screen of a terminal of so many columns after a command, with more in its environment.
+    pub(crate) fn screen(&self, columns: u16, args: &[&str], env: &[(&str, &str)]) -> String {
+        let mut command = self.command(args);
+        command.env("LC_ALL", "C.UTF-8").env("TERM", "xterm").envs(env.iter().copied());
+        let (screen, status) = terminal::run(command, Some(columns), "");
+        assert!(status.success(), "{args:?}: {screen}");
+        screen.replace("\r\n", "\n")
     }
 
     /// Runs a command that must succeed and print JSON.
@@ -131,10 +152,38 @@ impl Place {
 
     /// The same, with more arguments.
     pub(crate) fn up_with(&self, args: &[&str]) -> Server {
+        let mut command = self.command(&["up"]);
+        command.args(args);
+        self.start(command)
+    }
+
+    /// The same, by a command that becomes the server: it gets the binary as its last argument.
+    pub(crate) fn up_by(&self, starter: &mut Command) -> Server {
+        let mut command = self.command(&[]);
+        let mut all = Command::new(starter.get_program());
+        all.args(starter.get_args()).arg(command.get_program()).current_dir(&self.folder).stdin(Stdio::null());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => all.env(name, value),
+                None => all.env_remove(name),
+            };
+        }
+        command = all;
+        self.start(command)
+    }
+
+    fn start(&self, mut command: Command) -> Server {
+        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        Server { child }
+    }
+
+    /// Starts a server with more in its environment.
+    pub(crate) fn up_in(&self, env: &[(&str, &str)]) -> Server {
         let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
         let mut command = self.command(&["up"]);
-        let child = command.args(args).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        Server { child }
+        command.envs(env.iter().copied()).stdout(log.try_clone().unwrap()).stderr(log);
+        Server { child: command.spawn().unwrap() }
     }
 
     /// Waits until something is so.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::RunId;
+use crate::{RunId, storable};
 
 /// The report of one attempt, kept in the journal. The runner keeps it within bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -53,4 +53,25 @@ pub struct ReportedError {
     pub code: String,
     /// A sentence for people.
     pub message: String,
+}
+
+impl Report {
+    /// The report as every store keeps it, whoever wrote it: texts without NUL, whole microseconds, JSON that is not too deep.
+    #[must_use]
+    pub fn storable(self) -> Report {
+        let error = self
+            .error
+            .map(|error| ReportedError { code: storable::text(error.code), message: storable::text(error.message) });
+        Report {
+            summary: self.summary.map(storable::text),
+            refs: storable::object(self.refs),
+            llm: storable::object(self.llm),
+            tools: storable::object(self.tools),
+            facts: storable::object(self.facts),
+            next_run_at: self.next_run_at.map(storable::instant),
+            error,
+            output: storable::text(self.output),
+            ..self
+        }
+    }
 }

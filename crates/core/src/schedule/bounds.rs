@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
+use crate::storable;
 
 /// The bounds of a schedule. Both instants are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +18,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Checks that there is something between the bounds.
+    /// Checks that there is something between the bounds. They are kept to the microsecond.
     pub fn new(
         start_at: Option<Timestamp>,
         end_at: Option<Timestamp>,
@@ -29,10 +30,17 @@ impl Bounds {
             let problem = format!("the end {end_at} lies before the start {start_at}");
             return Err(ParseError::value("end_at", problem, "use an end at or after the start"));
         }
+        for (field, at) in [("start_at", start_at), ("end_at", end_at)] {
+            if let Some(at) = at.filter(|at| !storable::is_kept(*at)) {
+                let problem = format!("{at} lies before the year 1");
+                return Err(ParseError::value(field, problem, "use a year from 1 to 9999"));
+            }
+        }
         if max_runs == Some(0) {
             let problem = "a schedule with no runs never does anything";
             return Err(ParseError::value("max_runs", problem, "use 1 or more"));
         }
+        let (start_at, end_at) = (start_at.map(storable::instant), end_at.map(storable::instant));
         Ok(Bounds { start_at, end_at, max_runs })
     }
 

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParseError, quoted};
+use crate::storable;
 use crate::time::civil::{datetime_of, local_of};
 use crate::time::zone::{Zone, instant};
 use crate::time::{Cron, Dialect, Elapsed, Every, TimesOfDay};
@@ -188,7 +189,7 @@ impl At {
             return Err(unreadable());
         }
         if let Ok(instant) = text.parse::<Timestamp>() {
-            return Ok(At(instant));
+            return At::kept(instant);
         }
         let datetime: DateTime = text.parse().map_err(|_| unreadable())?;
         let local = local_of(datetime);
@@ -205,7 +206,16 @@ impl At {
         };
         let second = instant(local - i64::from(segment.offset)).ok_or_else(unreadable)?;
         let fraction = jiff::SignedDuration::from_nanos(datetime.subsec_nanosecond().into());
-        second.checked_add(fraction).map(At).map_err(|_| unreadable())
+        second.checked_add(fraction).map_err(|_| unreadable()).and_then(At::kept)
+    }
+
+    /// An instant as it is kept, to the microsecond.
+    fn kept(instant: Timestamp) -> Result<At, ParseError> {
+        if !storable::is_kept(instant) {
+            let problem = format!("{instant} lies before the year 1");
+            return Err(ParseError::value("at", problem, "use a year from 1 to 9999"));
+        }
+        Ok(At(storable::instant(instant)))
     }
 }
 

@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::executions::find;
+use super::output_tail;
+use super::page::after;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
@@ -40,6 +42,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 #[into_params(parameter_in = Query)]
 pub(crate) struct OutputParams {
     /// Behind this number. In a stream, `Last-Event-ID` goes before it.
+    #[param(maximum = 9_223_372_036_854_775_807_i64)]
     after: Option<u64>,
 }
 
@@ -53,6 +56,9 @@ pub(crate) struct OutputView {
     is_cut: bool,
     /// Whether the run is over and all is here.
     is_over: bool,
+    /// Whether the output itself is not kept any more, or did not come along with an import: this is the end of each attempt, as
+    /// history has it, with its errors behind a line `[stderr]` if it failed.
+    is_from_history: bool,
 }
 
 /// A piece of what a run has printed: whole lines, as far as there are any.
@@ -77,7 +83,7 @@ impl From<PrintedPiece> for PieceView {
     }
 }
 
-/// What a run has printed, as far as it is kept: the end of each attempt, for a week.
+/// What a run has printed, as far as it is kept: the end of each attempt, for a week; after that, what history has of it.
 #[utoipa::path(get, path = "/api/executions/{executionId}/output", tag = "executions",
     params(("executionId" = uuid::Uuid, Path), OutputParams), responses(
         (status = 200, body = OutputView),
@@ -89,13 +95,25 @@ pub(crate) async fn list(
     Id(id): Id<RunId>,
     Params(params): Params<OutputParams>,
 ) -> Result<Json<OutputView>, ApiError> {
-    let run = find(&app, &caller, id).await?;
-    let pieces = app.store.printed(id, params.after.unwrap_or(0), PAGE).await?;
+    let run = app.store.run(id).await?;
+    let is_final = run.as_ref().is_none_or(|run| run.ended_at.is_some());
+    // Output outlives its run, and history outlives both.
+    let tails = if is_final { output_tail::of_run(&app, &caller, id).await? } else { None };
+    if tails.is_none() {
+        find(&app, &caller, id).await?;
+    }
+    let pieces = app.store.printed(id, after(params.after)?.unwrap_or(0), PAGE).await?;
     let has_all = pieces.len() < PAGE;
-    let was_quiet = run.ended_at.is_some_and(|at| at + LAST_WORDS < app.now());
+    let ended_at = run.map_or(Some(Timestamp::MIN), |run| run.ended_at);
+    let was_quiet = ended_at.is_some_and(|at| at.saturating_add(LAST_WORDS).is_ok_and(|until| until < app.now()));
+    if let Some(tails) = tails.filter(|tails| params.after.is_none() && pieces.is_empty() && !tails.pieces.is_empty()) {
+        let items = tails.pieces.into_iter().map(PieceView::from).collect();
+        return Ok(Json(OutputView { items, is_cut: tails.is_cut, is_over: true, is_from_history: true }));
+    }
     Ok(Json(OutputView {
         is_cut: params.after.is_none() && is_cut(&pieces),
         is_over: has_all && was_quiet,
+        is_from_history: false,
         items: pieces.into_iter().map(PieceView::from).collect(),
     }))
 }
@@ -126,9 +144,11 @@ pub(crate) async fn follow(
     Id(id): Id<RunId>,
     Params(params): Params<OutputParams>,
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, ApiError> {
-    find(&app, &caller, id).await?;
+    if app.store.run(id).await?.is_some() || output_tail::of_run(&app, &caller, id).await?.is_none() {
+        find(&app, &caller, id).await?;
+    }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.trim().parse().ok());
-    let after = last.or(params.after).unwrap_or(0);
+    let after = after(last.or(params.after))?.unwrap_or(0);
     let tail = Tail { follower: app.pulse.follow(), app, caller, id, after, ready: vec![], is_over: false };
     let sent = stream::unfold(tail, |mut tail| async move { tail.next().await.map(|event| (Ok(event), tail)) });
     Ok(Sse::new(sent).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))

@@ -1,7 +1,7 @@
 //! Times to come: of a cron that somebody has in mind, and of a schedule.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use punctual_core::schedule::{Bounds, Crons, DstPolicy, GapPolicy, RepeatPolicy, Schedule, Trigger, Work, Workflow};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,7 +12,7 @@ use super::save::{cron, instant, zone};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::Params;
+use crate::extract::{Params, PathText};
 
 /// The most times that are told.
 const TIMES_MAX: usize = 1_000;
@@ -77,7 +77,7 @@ pub(crate) struct CountParams {
 pub(crate) async fn of_schedule(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     Params(params): Params<CountParams>,
 ) -> Result<Json<Vec<i64>>, ApiError> {
     let schedule = found(&app, &caller, &name).await?;

@@ -14,6 +14,7 @@ use super::time::Time;
 use super::values::At;
 use crate::columns::to_json;
 use crate::error::{Result, StoreError};
+use crate::panics::FailedPart;
 use crate::requests::{About, NodeLease, Sign};
 
 const DOING: &str = "renewing a lease";
@@ -25,6 +26,7 @@ const RENEWAL_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub(super) struct Heart {
     beats: mpsc::UnboundedSender<(Sign, Reply<Beat>)>,
+    failed: FailedPart,
 }
 
 /// What a renewal has brought.
@@ -37,12 +39,12 @@ pub(super) struct Beat {
 }
 
 impl Heart {
-    pub(super) fn start(address: &Address, time: Time) -> std::io::Result<Heart> {
+    pub(super) fn start(address: &Address, time: Time, failed: FailedPart) -> std::io::Result<Heart> {
         let address = address.clone();
         let (beats, mut queue) = mpsc::unbounded_channel::<(Sign, Reply<Beat>)>();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let work = async move {
-            let Ok(connections) = address.connections(1) else { return };
+            let connections = address.connections(1).expect("the same address has worked before");
             while let Some((sign, reply)) = queue.recv().await {
                 let renewed = match tokio::time::timeout(RENEWAL_MAX, renew(&connections, &time, &sign)).await {
                     Ok(renewed) => renewed,
@@ -51,12 +53,14 @@ impl Heart {
                 drop(reply.send(renewed.map_err(|fault| fault.while_doing(DOING))));
             }
         };
-        std::thread::Builder::new().name("postgres-heart".to_owned()).spawn(move || runtime.block_on(work))?;
-        Ok(Heart { beats })
+        let watched = failed.clone().watch("renewal of leases", work);
+        std::thread::Builder::new().name("postgres-heart".to_owned()).spawn(move || runtime.block_on(watched))?;
+        Ok(Heart { beats, failed })
     }
 
     /// Renews a node's lease.
     pub(super) async fn beat(&self, sign: &Sign) -> Result<Beat> {
+        self.failed.check()?;
         let gone = || StoreError::Unavailable { doing: DOING, source: "the store has stopped".into() };
         let (reply, answer) = oneshot::channel();
         self.beats.send((sign.clone(), reply)).map_err(|_| gone())?;

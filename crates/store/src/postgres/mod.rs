@@ -55,6 +55,7 @@ use self::listen::Listeners;
 use self::ownership::Ownership;
 use self::time::Time;
 use crate::error::{Result, StoreError};
+use crate::panics::FailedPart;
 use crate::writing::{Needs, Writing};
 
 /// How long a read may take before it is given up. A connection that stands still would be waited for for ever.
@@ -81,6 +82,8 @@ pub struct PostgresStore {
     listeners: Listeners,
     /// What is worth a warning about the server.
     warnings: Vec<String>,
+    /// What of it is gone for good, if anything.
+    failed_part: FailedPart,
     threads: Arc<Threads>,
 }
 
@@ -147,6 +150,7 @@ impl PostgresStore {
             time: self.time.clone(),
             listeners: self.listeners.clone(),
             warnings: vec![],
+            failed_part: self.failed_part.clone(),
             threads: Arc::clone(&self.threads),
         })
     }
@@ -163,6 +167,7 @@ impl PostgresStore {
         needs: Needs,
         work: impl FnMut(&mut Writing<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.failed_part.check()?;
         let gone = || StoreError::Unavailable { doing, source: "the store has stopped".into() };
         let (reply, answer) = oneshot::channel();
         let command = Box::new(Asked { doing, needs, work, result: None, reply });
@@ -249,5 +254,55 @@ impl PostgresStore {
 impl std::fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    /// A store in a schema of its own.
+    fn fresh_store() -> PostgresStore {
+        let address = std::env::var("PUNCTUAL_TEST_POSTGRES").unwrap_or_else(|_| {
+            panic!("this test needs a PostgreSQL server: cargo xtask postgres -- cargo nextest run -p punctual-store")
+        });
+        let name = format!("t{}", uuid::Uuid::now_v7().simple());
+        let sql = format!("CREATE SCHEMA {name}");
+        block_on(async {
+            let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await?;
+            tokio::select! {
+                ended = connection => ended,
+                made = client.batch_execute(&sql) => made,
+            }
+        })
+        .expect("a schema can be made");
+        PostgresStore::open(&format!("{address}?options=-c%20search_path%3D{name}")).expect("a store can be opened")
+    }
+
+    fn block_on<F: Future>(future: F) -> F::Output {
+        Builder::new_current_thread().enable_all().build().expect("a runtime can be made").block_on(future)
+    }
+
+    #[test]
+    fn a_panic_is_the_commands_own_and_the_writer_goes_on() {
+        let store = fresh_store();
+        let panics = store.write("panicking", Needs::default(), |_| -> Result<()> { panic!("this is a test") });
+        let fine = store.write("looking", Needs::default(), |_| Ok(7));
+        let (panicked, fine) = block_on(async { tokio::join!(panics, fine) });
+        let error = panicked.expect_err("it panics");
+        let source = std::error::Error::source(&error).expect("it says why").to_string();
+        assert!(!error.is_fatal() && source.contains("this is a test"), "{error}: {source}");
+        assert_eq!(fine.expect("it is not to blame"), 7);
+        assert_eq!(block_on(store.write("looking", Needs::default(), |_| Ok(8))).expect("the writer lives"), 8);
+    }
+
+    #[test]
+    fn a_panic_of_a_part_is_fatal_for_whoever_asks_afterwards() {
+        let store = fresh_store();
+        block_on(store.failed_part.clone().watch("listener", async { panic!("this is a test") }));
+        let error = block_on(store.write("looking", Needs::default(), |_| Ok(()))).expect_err("a part is gone");
+        assert!(error.is_fatal() && error.to_string().contains("listener has panicked: this is a test"), "{error}");
     }
 }

@@ -18,6 +18,7 @@ use super::values::At;
 use super::writer::Writer;
 use super::{PostgresStore, ReadsOf, Threads};
 use crate::error::{Result, StoreError};
+use crate::panics::FailedPart;
 
 /// The oldest server that has what is needed.
 const OLDEST: i32 = 140_000;
@@ -60,12 +61,14 @@ impl PostgresStore {
             seen: None,
             lost: None,
         };
-        runtime.spawn(writer.run(queue));
+        let failed_part = FailedPart::default();
+        runtime.spawn(failed_part.clone().watch("writer of the database", writer.run(queue)));
         let listeners = Listeners::default();
         if migrates {
-            runtime.spawn(listeners.clone().listen(address.clone()));
+            let listening = listeners.clone().listen(address.clone());
+            runtime.spawn(failed_part.clone().watch("listener of the database", listening));
         }
-        let heart = Heart::start(&address, time.clone()).map_err(failed)?;
+        let heart = Heart::start(&address, time.clone(), failed_part.clone()).map_err(failed)?;
         let threads = Arc::new(Threads(Some(runtime)));
         let reads = ReadsOf::Engine;
         Ok(PostgresStore {
@@ -78,6 +81,7 @@ impl PostgresStore {
             time,
             listeners,
             warnings,
+            failed_part,
             threads,
         })
     }

@@ -5,6 +5,7 @@
 //! one to take the pen and catch up, one to write. When something is in doubt, the mirror is thrown away and the rows
 //! are read again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -23,6 +24,7 @@ use super::pen;
 use super::save;
 use super::values::day_of;
 use crate::mirror::Mirror;
+use crate::panics::panic_text;
 use crate::requests::Head;
 use crate::writing::{Changes, Found, Needs, Writing};
 
@@ -226,7 +228,9 @@ impl Writer {
         let head_before = state.head;
         let mut writing =
             Writing { mirror: &mut state.mirror, found, cluster, head: state.head, changes: Changes::default() };
-        batch.iter_mut().for_each(|command| command.work(&mut writing));
+        let decide = || batch.iter_mut().for_each(|command| command.work(&mut writing));
+        // The mirror is thrown away with any fault, so nobody sees what is half changed.
+        catch_unwind(AssertUnwindSafe(decide)).map_err(|panic| Fault::Panicked(panic_text(panic.as_ref())))?;
         let Writing { head, changes, .. } = writing;
         if changes.is_empty() {
             client.batch_execute("ROLLBACK").await?;

@@ -61,6 +61,11 @@ impl Fault {
         }
     }
 
+    /// Whether the same again may work: somebody else has the file for a moment, or there is no memory left.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, Fault::Sql(error) if is_passing(error))
+    }
+
     /// The error for a caller who wanted something done.
     pub(super) fn while_doing(self, doing: &'static str) -> StoreError {
         match self {
@@ -79,8 +84,14 @@ fn sql_error(error: rusqlite::Error, doing: &'static str) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { what: error.to_string() },
         Some(ErrorCode::SystemIoFailure) => StoreError::Broken { doing },
         _ if is_unreadable(&error) => StoreError::Damaged { what: error.to_string() },
+        _ if is_passing(&error) => StoreError::Unavailable { doing, source: Box::new(error) },
         _ => StoreError::Database { doing, source: Box::new(error) },
     }
+}
+
+fn is_passing(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OutOfMemory))
 }
 
 /// Whether a column has something else than the schema lets it have.

@@ -124,7 +124,7 @@ impl Readers {
         let asked = Arc::clone(&question);
         let drops_question = DropsQuestion(Arc::clone(&question));
         let read: Read = Box::new(move |reader| drop(reply.send(reader.read(asked, work))));
-        let ended = || StoreError::Database { doing, source: "the readers have ended".into() };
+        let ended = || StoreError::Panicked { part: "readers of the database", why: "they have ended".to_owned() };
         let queue = self.queue.as_ref().ok_or_else(ended)?;
         if self.time_max.is_none() {
             queue.send(read).await.map_err(|_| ended())?;

@@ -4,7 +4,6 @@
 //! command is carried out whole or not at all, whether or not its caller is still there; nothing is acknowledged that a
 //! crash could take back; after a disk has failed, nothing is acknowledged at all.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use super::open::BUSY_TIMEOUT;
 use super::queue::{Next, Queue};
 use super::session::Session;
 use crate::error::{Result, StoreError};
+use crate::panics::panic_text;
 
 /// The most commands that share a commit.
 const GROUP_MAX: usize = 256;
@@ -33,6 +33,9 @@ const WAL_MAX: u64 = 64 * 1024 * 1024;
 
 /// After so many commits the size of the write-ahead log is looked at.
 const WAL_LOOK_EVERY: u32 = 64;
+
+/// What the writer is called in messages.
+const PART: &str = "writer of the database";
 
 /// A handle to the writer. Dropping it carries out what waits, and ends the thread.
 pub(super) struct Writer {
@@ -56,7 +59,15 @@ enum Failure {
     DiskFull,
     Broken,
     Damaged(String),
-    Other { text: String },
+    /// The writer itself has panicked, not one of its commands.
+    Panicked(String),
+    /// Nothing is wrong with the command: the same may work later.
+    Moment {
+        text: String,
+    },
+    Other {
+        text: String,
+    },
 }
 
 struct Job<T, W> {
@@ -104,6 +115,7 @@ impl Failure {
     fn of(fault: &Fault) -> Failure {
         match (fault.severity(), fault) {
             (Severity::DiskFull, _) => Failure::DiskFull,
+            (Severity::Ordinary, _) if fault.is_passing() => Failure::Moment { text: fault.to_string() },
             (Severity::Ordinary, _) => Failure::other(fault),
             (Severity::Fatal, Fault::Sql(error)) => match error.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::SystemIoFailure) => Failure::Broken,
@@ -119,7 +131,15 @@ impl Failure {
     }
 
     fn is_fatal(&self) -> bool {
-        matches!(self, Failure::Broken | Failure::Damaged(_))
+        matches!(self, Failure::Broken | Failure::Damaged(_) | Failure::Panicked(_))
+    }
+
+    /// The same, for the other commands of the group that it has undone.
+    fn for_others(&self) -> Failure {
+        match self {
+            Failure::Other { text } => Failure::Moment { text: text.clone() },
+            failure => failure.clone(),
+        }
     }
 
     fn error(&self, doing: &'static str) -> StoreError {
@@ -127,6 +147,8 @@ impl Failure {
             Failure::DiskFull => StoreError::DiskFull,
             Failure::Broken => StoreError::Broken { doing },
             Failure::Damaged(what) => StoreError::Damaged { what: what.clone() },
+            Failure::Panicked(why) => StoreError::Panicked { part: PART, why: why.clone() },
+            Failure::Moment { text } => StoreError::Unavailable { doing, source: text.clone().into() },
             Failure::Other { text } => StoreError::Database { doing, source: text.clone().into() },
         }
     }
@@ -157,9 +179,10 @@ impl Writer {
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job = Job { doing, now, work: Some(work), answer: None, reply };
-        let ended = |_| Failure::other("the writer has ended").error(doing);
-        self.queue.put(Box::new(job), is_urgent).await.map_err(ended)?;
-        answer.await.unwrap_or_else(|_| Err(Failure::other("the writer has ended").error(doing)))
+        // It ends when its handle is dropped, and otherwise only by a bug.
+        let ended = || Failure::Panicked("it has ended".to_owned()).error(doing);
+        self.queue.put(Box::new(job), is_urgent).await.map_err(|_| ended())?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
     }
 }
 
@@ -206,23 +229,40 @@ impl Writing {
 
     fn run(mut self, queue: &Queue<Box<dyn Command>>) {
         loop {
-            match queue.next(self.is_dirty.then_some(IDLE_AFTER)) {
-                Next::Command { command, is_urgent } => self.commit_group(command, is_urgent, queue),
-                Next::Idle => self.empty_wal(),
-                Next::Closed => return,
+            match catch_unwind(AssertUnwindSafe(|| self.step(queue))) {
+                Ok(true) => {}
+                Ok(false) => return,
+                // Whoever asks from now on is told why nothing is written any more.
+                Err(panic) => self.give_up(&Failure::Panicked(panic_text(panic.as_ref()))),
             }
         }
     }
 
+    /// Does what comes next. Whether there can be more.
+    fn step(&mut self, queue: &Queue<Box<dyn Command>>) -> bool {
+        match queue.next(self.is_dirty.then_some(IDLE_AFTER)) {
+            Next::Command { command, is_urgent } => self.commit_group(command, is_urgent, queue),
+            Next::Idle => self.empty_wal(),
+            Next::Closed => return false,
+        }
+        true
+    }
+
     /// Carries out a command and those that wait behind it, commits, and answers.
     fn commit_group(&mut self, first: Box<dyn Command>, is_urgent: bool, queue: &Queue<Box<dyn Command>>) {
-        let mut group = vec![];
-        let done = self.transaction(first, is_urgent, queue, &mut group);
+        let mut group: Vec<Box<dyn Command>> = vec![];
+        let done = catch_unwind(AssertUnwindSafe(|| self.transaction(first, is_urgent, queue, &mut group)))
+            .unwrap_or_else(|panic| Err(Failure::Panicked(panic_text(panic.as_ref()))));
         if let Err(failure) = &done {
             self.give_up(failure);
-            group.iter_mut().for_each(|command| command.fail(failure));
+            let shared = failure.for_others();
+            group.iter_mut().for_each(|command| command.fail(&shared));
         }
-        group.into_iter().for_each(|command: Box<dyn Command>| command.answer());
+        for command in group {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| command.answer())) {
+                self.give_up(&Failure::Panicked(panic_text(panic.as_ref())));
+            }
+        }
         if done.is_ok() {
             self.after_commit();
         }
@@ -352,15 +392,10 @@ impl Writing {
         let failure = Failure::of(&Fault::Sql(error));
         match failure {
             // Nothing is lost: it is all in the log.
-            Failure::DiskFull | Failure::Other { .. } => {}
-            Failure::Broken | Failure::Damaged(_) => self.give_up(&failure),
+            Failure::DiskFull | Failure::Moment { .. } | Failure::Other { .. } => {}
+            Failure::Broken | Failure::Damaged(_) | Failure::Panicked(_) => self.give_up(&failure),
         }
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("of no known kind")
 }
 
 #[cfg(test)]
@@ -425,7 +460,37 @@ mod tests {
         writer.queue.abandon();
         let late = store.write("inserting", Timestamp::UNIX_EPOCH, |session| insert(session, "a"));
         let error = block_on(late).expect_err("nobody is there");
-        assert!(matches!(error, StoreError::Database { .. }), "{error}");
+        assert!(error.is_fatal(), "{error}");
+    }
+
+    /// A command that takes the writer with it.
+    struct Poison;
+
+    impl Command for Poison {
+        fn carry_out(&mut self, _: &mut Session) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn fail(&mut self, _: &Failure) {}
+
+        fn answer(self: Box<Self>) {
+            panic!("this is a test");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_writer_itself_is_fatal_for_whoever_asks_afterwards() {
+        let store = SqliteStore::in_memory().expect("a database can be made");
+        block_on(store.writer.as_ref().expect("it writes").queue.put(Box::new(Poison), false)).expect("it is there");
+        // It may have come into the same commit, or not.
+        block_on(store.write("inserting", Timestamp::UNIX_EPOCH, |session| insert(session, "a"))).ok();
+        let written = days(&store);
+        for _ in 0..2 {
+            let late = store.write("inserting", Timestamp::UNIX_EPOCH, |session| insert(session, "b"));
+            let error = block_on(late).expect_err("nothing is written any more");
+            assert!(error.is_fatal() && error.to_string().contains("panicked: this is a test"), "{error}");
+        }
+        assert_eq!(days(&store), written, "reading goes on");
     }
 
     #[test]

@@ -12,10 +12,10 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 use punctual_store::memory::MemoryStore;
 use punctual_store::{
-    Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
-    PlannerLease, PrintedPiece, RecordFilter, RecordPage, Records, Renewal, Result, RunFilter, RunWritten, Runs,
-    ScheduleFilter, SchedulePage, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
+    Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Decision, Head, History, HistoryFilter,
+    HistoryItem, Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask,
+    PlanWrite, PlannerLease, PrintedPiece, RecordFilter, RecordPage, Records, Renewal, Result, RunFilter, RunWritten,
+    Runs, ScheduleFilter, SchedulePage, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
     ZoneDay,
 };
 
@@ -25,6 +25,26 @@ pub(crate) struct Door {
     store: Arc<MemoryStore>,
     calls: AtomicUsize,
     fault: Mutex<Option<(When, Fault)>>,
+    refused: Mutex<Vec<Refused>>,
+}
+
+/// What the store refuses for ever, with whatever comes in the same call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Refused {
+    /// A report with this summary.
+    Summary(&'static str),
+    /// Every report about a run.
+    Reports(RunId),
+    /// That a run of this agent begins.
+    Start(&'static str),
+    /// A claim of this agent's runs.
+    Claim(&'static str),
+    /// A plan of this schedule that has runs.
+    Plan(ScheduleId),
+    /// Whatever is written about the plan of this schedule.
+    AllPlans(ScheduleId),
+    /// The burial of this node.
+    Burial(NodeId),
 }
 
 /// How a call goes wrong.
@@ -34,6 +54,12 @@ pub(crate) enum Fault {
     Refused,
     /// It is carried out, and nobody hears of it.
     ReplyLost,
+    /// The store refuses it, and will again.
+    Lasting,
+    /// The disk has failed for good.
+    Broken,
+    /// Whoever calls it panics.
+    Panics,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,14 +94,41 @@ impl Door {
         *self.fault.lock().unwrap() = None;
     }
 
+    /// Has the store refuse something for ever.
+    pub(crate) fn refuse(&self, what: Refused) {
+        self.refused.lock().unwrap().push(what);
+    }
+
+    /// Nothing is refused any more.
+    pub(crate) fn accept_all(&self) {
+        self.refused.lock().unwrap().clear();
+    }
+
+    fn check(&self, is_hit: impl Fn(&Refused) -> bool) -> Result<()> {
+        match self.refused.lock().unwrap().iter().find(|refused| is_hit(refused)) {
+            None => Ok(()),
+            Some(refused) => Err(StoreError::Database { doing: "refusing", source: format!("{refused:?}").into() }),
+        }
+    }
+
+    async fn agent_of(&self, run: RunId) -> String {
+        let run = self.store.run(run).await.unwrap();
+        run.map(|run| run.terms.work.agent().to_owned()).unwrap_or_default()
+    }
+
     async fn pass<T>(&self, name: &'static str, call: impl Future<Output = Result<T>> + Send) -> Result<T> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let fault = *self.fault.lock().unwrap();
         let is_hit = |when| when == When::Call(number) || when == When::Named(name);
-        let broken = || StoreError::Database { doing: name, source: "the test wants it so".into() };
+        let broken = || StoreError::Unavailable { doing: name, source: "the test wants it so".into() };
         match fault.filter(|(when, _)| is_hit(*when)) {
             None => call.await,
             Some((_, Fault::Refused)) => Err(broken()),
+            Some((_, Fault::Lasting)) => {
+                Err(StoreError::Database { doing: name, source: "the test wants it so".into() })
+            }
+            Some((_, Fault::Broken)) => Err(StoreError::Broken { doing: name }),
+            Some((_, Fault::Panics)) => panic!("the test wants {name} to panic"),
             Some((_, Fault::ReplyLost)) => {
                 call.await?;
                 Err(broken())
@@ -129,6 +182,12 @@ impl Plan for Door {
     }
 
     async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
+        let has_runs = |write: &PlanWrite| write.plan.as_ref().is_some_and(|plan| !plan.runs.is_empty());
+        self.check(|refused| match refused {
+            Refused::Plan(id) => writes.iter().any(|write| write.schedule() == *id && has_runs(write)),
+            Refused::AllPlans(id) => writes.iter().any(|write| write.schedule() == *id),
+            _ => false,
+        })?;
         self.pass("plan", self.store.plan(now, writes)).await
     }
 
@@ -171,14 +230,24 @@ impl Runs for Door {
 #[async_trait]
 impl Claims for Door {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        self.check(|refused| matches!(refused, Refused::Claim(agent) if request.agents.contains(*agent)))?;
         self.pass("claim", self.store.claim(request)).await
     }
 
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
+        for settlement in settlements.iter().filter(|it| it.decision == Decision::Start) {
+            let agent = self.agent_of(settlement.run).await;
+            self.check(|refused| matches!(refused, Refused::Start(it) if *it == agent))?;
+        }
         self.pass("settle", self.store.settle(now, settlements)).await
     }
 
     async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>> {
+        self.check(|refused| match refused {
+            Refused::Summary(text) => reports.iter().any(|it| it.report.summary.as_deref() == Some(text)),
+            Refused::Reports(run) => reports.iter().any(|it| it.run == *run),
+            _ => false,
+        })?;
         self.pass("finish", self.store.finish(now, reports)).await
     }
 }
@@ -202,6 +271,7 @@ impl Nodes for Door {
     }
 
     async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
+        self.check(|refused| matches!(refused, Refused::Burial(id) if dead.iter().any(|it| it.node == *id)))?;
         self.pass("bury", self.store.bury(now, dead)).await
     }
 

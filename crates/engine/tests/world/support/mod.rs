@@ -7,7 +7,7 @@ mod slots;
 mod words;
 mod world;
 
-pub(crate) use door::{Door, Fault};
+pub(crate) use door::{Door, Fault, Refused};
 pub(crate) use node::{Node, Way};
 pub(crate) use words::{HOUR, MINUTE, SECOND, at, clock_time, days, hours, minutes, seconds};
 pub(crate) use world::World;

@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use punctual_core::storable::{self, Unstorable};
 use punctual_core::{By, Once, RunId, ScheduleId};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -15,6 +16,7 @@ use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::reading;
 
 /// The longest key of a request that may come again.
 const KEY_MAX: usize = 255;
@@ -128,8 +130,27 @@ pub(crate) fn not_json() -> ApiError {
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail)
 }
 
+/// A body of JSON, with nothing in it that cannot be kept.
 fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(bytes).map_err(|error| ApiError::malformed(format!("the body: {error}")))
+    let read = reading::json(bytes)?;
+    if may_be_unstorable(bytes)
+        && let Ok(value) = serde_json::from_slice(bytes)
+        && let Some((path, problem)) = storable::find_unstorable(&value)
+    {
+        let field = if path.is_empty() { "the body".to_owned() } else { path };
+        return Err(unstorable(&field, problem));
+    }
+    Ok(read)
+}
+
+/// Whether it is worth looking for what cannot be kept: a NUL character is always written as an escape.
+fn may_be_unstorable(bytes: &[u8]) -> bool {
+    let opened = bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    storable::DEPTH_MAX < opened || bytes.windows(6).any(|window| window == b"\\u0000")
+}
+
+fn unstorable(field: &str, problem: Unstorable) -> ApiError {
+    ApiError::invalid(field, problem.to_string(), "leave it out")
 }
 
 /// What stands behind the question mark.
@@ -139,8 +160,34 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params<T>, ApiError> {
-        let read = Query::<T>::from_request_parts(parts, state).await;
-        read.map(|Query(value)| Params(value)).map_err(|rejection| ApiError::malformed(rejection.body_text()))
+        refuse_nul(parts)?;
+        let read = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        let Ok(Query(pairs)) = read else { return Err(ApiError::malformed("the query cannot be read")) };
+        reading::query(pairs).map(Params)
+    }
+}
+
+/// The one name in a path.
+pub(crate) struct PathText(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<PathText, ApiError> {
+        let read = Path::<String>::from_request_parts(parts, state).await;
+        read.map(|Path(text)| PathText(text)).map_err(|_| ApiError::malformed("the path cannot be read: use UTF-8"))
+    }
+}
+
+/// No filter finds a text with a NUL character, and no name has one.
+fn refuse_nul(parts: &Parts) -> Result<(), ApiError> {
+    if !parts.uri.query().is_some_and(|query| query.contains("%00")) {
+        return Ok(());
+    }
+    let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) else { return Ok(()) };
+    match pairs.iter().find(|(name, value)| name.contains('\0') || value.contains('\0')) {
+        None => Ok(()),
+        Some((name, _)) => Err(unstorable(&storable::text(name.clone()), Unstorable::Nul)),
     }
 }
 
@@ -153,8 +200,7 @@ macro_rules! id {
             type Rejection = ApiError;
 
             async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Id<$kind>, ApiError> {
-                let read = Path::<String>::from_request_parts(parts, state).await;
-                let Ok(Path(text)) = read else { return Err(ApiError::malformed("the path cannot be read")) };
+                let PathText(text) = PathText::from_request_parts(parts, state).await?;
                 let id: Option<Uuid> = text.parse().ok();
                 id.map(|id| Id($kind(id))).ok_or_else(|| ApiError::not_found($what, text.escape_debug()))
             }

@@ -175,7 +175,7 @@ pub(super) const AGENT: Keys = Keys {
             "variables kept elsewhere, as in `{ env = … }` or `{ file = … }`; hidden in its output",
         ),
         key("timeout", "duration", "`\"10m\"`", "how long a run may take, unless its schedule says otherwise"),
-        key("grace", "duration", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
+        key("grace", "duration up to 1h", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
         key("max_concurrent", "1 to 1000000", "none", "how many of its runs may be at work, whatever schedules say"),
         key("risk", "`read`, `write` or `exec`", "`\"exec\"`", "what a schedule that asks for approval asks it for"),
         key(
@@ -192,8 +192,8 @@ pub(super) const AGENT_LIMITS: Keys = Keys {
     header: "[agents.NAME.limits]",
     keys: &[
         key("cpu", "duration", "none", "processor time of each of its processes, in whole seconds"),
-        key("memory", "size", "none", "memory of each of its processes"),
-        key("open_files", "1 or more", "none", "files that each of its processes may hold open"),
+        key("memory", "size from 64MiB", "none", "memory of each of its processes"),
+        key("open_files", "16 or more", "none", "files that each of its processes may hold open"),
         key("processes", "1 or more", "none", "processes that its user may have in all"),
         key("file_size", "size", "none", "the largest file that it may write"),
     ],

@@ -10,13 +10,13 @@ mod env;
 mod error;
 mod here;
 mod keys;
+mod nul;
 mod prices;
 mod print;
 mod schedule;
 mod section;
 mod server;
 mod size;
-mod suggest;
 mod sync;
 mod trigger;
 mod value;
@@ -145,12 +145,17 @@ impl Config {
             Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => String::new(),
             read => read.with_context(|| format!("reading the configuration {}", file.display()))?,
         };
+        Config::of_text(&text, file)
+    }
+
+    /// Reads what a file holds, or would hold.
+    pub(crate) fn of_text(text: &str, file: &Path) -> anyhow::Result<(Config, Zones)> {
         let absolute =
             std::path::absolute(file).with_context(|| format!("finding the folder of {}", file.display()))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
-        let (config, zones) = read(&text, &file.display().to_string(), folder, env, ZoneSource::open)?;
+        let (config, zones) = read(text, &file.display().to_string(), folder, env, ZoneSource::open)?;
         let is_blank = text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'));
         Ok((Config { is_blank, ..config }, zones))
     }
@@ -198,6 +203,7 @@ fn read_all<Z: Borrow<Zones>>(
         // What can be made of the rest is guesswork.
         return None;
     }
+    nul::refuse(table.get_ref(), problems);
     let overrides = Overrides::read(env, problems);
     let mut top = Section::top(problems, table.get_ref(), &TOP);
     overrides.apply_top(&mut top);

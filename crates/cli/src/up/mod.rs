@@ -29,18 +29,25 @@ use punctual_engine::runner::Runners;
 use punctual_engine::settings::Settings;
 use punctual_engine::spawn::TokioSpawn;
 use punctual_server::auth::Doors;
-use punctual_server::{App, Pulse};
+use punctual_server::{App, Calculations, Pulse};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::client::ServerFile;
 use crate::config::Config;
-use crate::database::DatabaseArgs;
+use crate::database::{DatabaseArgs, Served};
 use crate::machine;
 use crate::output::unless_closed;
 use first_token::FirstToken;
 use watched::Watched;
+
+/// How many threads the API has.
+const API_THREADS: usize = 2;
+
+/// The engine has more than one, also on a machine with one core: one that plans for long does not keep it from claiming.
+const ENGINE_THREADS_MIN: usize = 2;
 
 /// Run the server: plan, claim, run and record, until it is told to stop.
 ///
@@ -93,17 +100,19 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let rules = web::house_rules(&config, &zones)?;
     let certificate = args.web.certificate()?;
     first_token::check()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
+    let runtime = threads("engine", ENGINE_THREADS_MIN.max(cores()))?;
+    // Whatever requests make their threads do, the engine has its own.
+    let api = threads("api", API_THREADS)?;
     // Before the database: a start that cannot be leaves none behind.
-    let listener = runtime.block_on(args.web.open())?;
+    let listener = api.block_on(args.web.open())?;
     let address = listener.local_addr().context("asking where the API is")?;
     let settings = Arc::new(Settings {
         url: args.web.advertised(address),
         machine: Some(machine::id()),
         ..build::settings(&config, zones, &args.name)
     });
-    let store = args.database.serve()?;
-    runtime.block_on(async {
+    let Served { store, for_api } = args.database.serve(args.web.read_max())?;
+    let ran = runtime.block_on(async {
         let stop = CancellationToken::new();
         let nudges = Arc::new(Nudges::default());
         let mut watched = Watched::default();
@@ -113,7 +122,6 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let ids = Arc::new(RandomIds);
         let clock = Arc::new(SteadyClock::new(StoreClock::new(Arc::clone(&store))));
         let editor = Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings));
-        let file_editor = editor.clone();
         if args.demo {
             demo::refuse_others(&*store, &config).await?;
         }
@@ -131,8 +139,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let meters = Arc::new(Meters::default());
         let app = App {
             meters: Arc::clone(&meters),
-            store: Arc::clone(&store),
-            editor,
+            editor: Editor::new(Arc::clone(&for_api), ids.clone(), Arc::clone(&settings)),
+            store: for_api,
             clock: clock.clone(),
             ids: ids.clone(),
             settings: Arc::clone(&settings),
@@ -140,10 +148,11 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             nudges: Arc::clone(&nudges),
             doors: Arc::new(Doors::new(args.web.allow_host.clone())),
             pulse: Pulse::new(end_serving.clone()),
+            calculations: Calculations::default(),
         };
         let limits = args.web.limits(&config.server, descriptors::connections(&config));
         let serving = punctual_server::serve(app, listener, certificate, limits, end_serving.clone());
-        watched.spawn("API", async { Ok(serving.await?) });
+        watched.spawn_on("API", api.handle(), async { Ok(serving.await?) });
         say_hello(&args, &config, &synced, &url, first_token)?;
         if !config.conductor.without_meaning.is_empty() {
             let settings = config.conductor.without_meaning.join(", ");
@@ -154,7 +163,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             read_at,
             config,
             store: Arc::clone(&store),
-            editor: file_editor,
+            editor,
             clock: clock.clone(),
             settings: Arc::clone(&settings),
             runners: Arc::clone(&runners),
@@ -182,7 +191,20 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         }
         info!("stopped");
         Ok(())
-    })
+    });
+    // What a request still calculates is not waited for.
+    api.shutdown_background();
+    ran
+}
+
+/// Threads of their own for a part of the server.
+fn threads(name: &str, count: usize) -> anyhow::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(count).thread_name(name).enable_all().build().context("starting a runtime")
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Ends the process, whatever still waits for a disk, a database or a client: the supervisors end what is at work, and another

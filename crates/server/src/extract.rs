@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::reading;
 
 /// The longest key of a request that may come again.
 const KEY_MAX: usize = 255;
@@ -129,8 +130,9 @@ pub(crate) fn not_json() -> ApiError {
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail)
 }
 
+/// A body of JSON, with nothing in it that cannot be kept.
 fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    let read = serde_json::from_slice(bytes).map_err(|error| ApiError::malformed(format!("the body: {error}")))?;
+    let read = reading::json(bytes)?;
     if may_be_unstorable(bytes)
         && let Ok(value) = serde_json::from_slice(bytes)
         && let Some((path, problem)) = storable::find_unstorable(&value)
@@ -159,8 +161,21 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params<T>, ApiError> {
         refuse_nul(parts)?;
-        let read = Query::<T>::from_request_parts(parts, state).await;
-        read.map(|Query(value)| Params(value)).map_err(|rejection| ApiError::malformed(rejection.body_text()))
+        let read = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        let Ok(Query(pairs)) = read else { return Err(ApiError::malformed("the query cannot be read")) };
+        reading::query(pairs).map(Params)
+    }
+}
+
+/// The one name in a path.
+pub(crate) struct PathText(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<PathText, ApiError> {
+        let read = Path::<String>::from_request_parts(parts, state).await;
+        read.map(|Path(text)| PathText(text)).map_err(|_| ApiError::malformed("the path cannot be read: use UTF-8"))
     }
 }
 
@@ -185,8 +200,7 @@ macro_rules! id {
             type Rejection = ApiError;
 
             async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Id<$kind>, ApiError> {
-                let read = Path::<String>::from_request_parts(parts, state).await;
-                let Ok(Path(text)) = read else { return Err(ApiError::malformed("the path cannot be read")) };
+                let PathText(text) = PathText::from_request_parts(parts, state).await?;
                 let id: Option<Uuid> = text.parse().ok();
                 id.map(|id| Id($kind(id))).ok_or_else(|| ApiError::not_found($what, text.escape_debug()))
             }

@@ -187,6 +187,14 @@ impl Http {
             let text = format!("the server at {0} does not speak http; try {1}", self.url(), self.encrypted());
             return Failure::new(super::Kind::NoServer, text);
         }
+        if error.is_timeout() {
+            let seconds = ANSWER_MAX.as_secs();
+            let text = format!(
+                "the server at {} has not answered within {seconds} s; what it was asked may be done",
+                self.url()
+            );
+            return Failure::new(super::Kind::NoServer, text);
+        }
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
         let text = format!("the answer of the server at {} was lost{cause}; what it was asked may be done", self.url());
         Failure::new(super::Kind::NoServer, text)

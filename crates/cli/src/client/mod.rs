@@ -15,7 +15,9 @@ mod reached;
 
 pub(crate) use events::Events;
 pub(crate) use failure::{EXIT_CODES, Failure, Kind, exit_code};
-pub(crate) use find::{every_face, live_run, run, run_by_id, run_of_agent, schedule, token as find_token};
+pub(crate) use find::{
+    about_agent, every_face, live_runs, meant, run, run_by_id, run_of_agent, schedule, token as find_token,
+};
 pub(crate) use http::{ANSWER_MAX, Alive, Http, connections, is_loopback};
 pub(crate) use place::{ServerFile, reachable};
 

@@ -17,7 +17,6 @@ mod schedule;
 mod section;
 mod server;
 mod size;
-mod suggest;
 mod sync;
 mod trigger;
 mod value;

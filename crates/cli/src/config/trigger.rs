@@ -7,9 +7,9 @@ use punctual_core::time::{Calendar, Dialect, Every, TimesOfDay, Timetable, Zone,
 use serde_json::{Map, Value as Json};
 
 use super::section::Section;
-use super::suggest::nearest;
 use super::value::{Value, short};
 use super::words::Word;
+use crate::suggest::nearest;
 use crate::zoned_cron;
 
 /// The ways to say when.

@@ -49,6 +49,7 @@ pub(crate) struct FutureParams {
     /// In this state.
     exec_status: Option<ExecStatus>,
     page: Option<usize>,
+    #[param(minimum = 1, maximum = 1_000)]
     size: Option<usize>,
 }
 
@@ -299,7 +300,8 @@ pub(crate) async fn find(app: &App, caller: &Caller, id: RunId) -> Result<Run, A
 
 pub(crate) async fn view_of(app: &App, caller: &Caller, run: &Run) -> Result<ExecutionView, ApiError> {
     let view = Surroundings::read(app).await?.view(app, caller, run).await?;
-    view.ok_or_else(|| ApiError::not_found("execution", run.id))
+    let view = view.ok_or_else(|| ApiError::not_found("execution", run.id))?;
+    Ok(view.with_action(run))
 }
 
 /// What runs are shown with, read once for a list.

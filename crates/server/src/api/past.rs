@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use punctual_core::journal::Verdict;
@@ -19,7 +19,7 @@ use super::schedule_names::ScheduleNames;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
-use crate::extract::Params;
+use crate::extract::{Params, PathText};
 
 /// Which part of the history.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -45,6 +45,7 @@ pub(crate) struct PastParams {
     #[param(example = "2026-03-31")]
     to: Option<String>,
     page: Option<usize>,
+    #[param(minimum = 1, maximum = 1_000)]
     size: Option<usize>,
 }
 
@@ -143,7 +144,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    PathText(id): PathText,
 ) -> Result<Json<PastView>, ApiError> {
     let missing = || ApiError::not_found("past execution", id.escape_debug());
     let seq: u64 = id.parse().map_err(|_| missing())?;
@@ -178,6 +179,8 @@ pub(crate) async fn metrics(
     caller: Caller,
     Params(params): Params<PastParams>,
 ) -> Result<Json<Metrics>, ApiError> {
+    // Sums have no pages; but what a page cannot be is refused here as in the list, whose parameters these are.
+    PageParams { page: params.page, size: params.size }.range(1)?;
     let totals = app.store.totals(&params.filter(&app, &caller)?).await?;
     let of = |verdict| totals.iter().filter(|it| it.verdict == verdict).map(|it| it.attempts).sum();
     let attempts: u64 = totals.iter().map(|it| it.attempts).sum();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use super::again::{again, answered_before};
 use crate::app::App;
 use crate::auth::{Caller, Secret};
 use crate::error::{ApiError, Problem};
-use crate::extract::{Asked, Params};
+use crate::extract::{Asked, Params, PathText};
 
 /// A token that is asked for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -152,7 +152,7 @@ pub(crate) struct RevokeParams {
 pub(crate) async fn revoke(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    PathText(id): PathText,
     Params(params): Params<RevokeParams>,
 ) -> Result<StatusCode, ApiError> {
     let missing = || ApiError::not_found("token", id.escape_debug());

@@ -16,12 +16,12 @@ use crate::roles::History;
 impl History for SqliteStore {
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
         let filter = filter.clone();
-        self.read("reading the history", move |connection| history(connection, &filter)).await
+        self.read_long("reading the history", move |connection| history(connection, &filter)).await
     }
 
     async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
         let filter = filter.clone();
-        self.read("counting the history", move |connection| {
+        self.read_long("counting the history", move |connection| {
             let (conditions, params) = conditions(&filter);
             let sql = format!("SELECT count(*) FROM journal WHERE {conditions}");
             let mut statement = connection.prepare_cached(&sql)?;
@@ -32,7 +32,7 @@ impl History for SqliteStore {
 
     async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
         let filter = filter.clone();
-        self.read("summing up the history", move |connection| totals(connection, &filter)).await
+        self.read_long("summing up the history", move |connection| totals(connection, &filter)).await
     }
 }
 

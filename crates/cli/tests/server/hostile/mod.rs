@@ -2,6 +2,7 @@
 //! server, or a value that is kept; and a node that runs on, and starts again.
 
 mod corpus;
+mod rows;
 mod settings;
 mod walk;
 
@@ -36,18 +37,18 @@ const SOME: usize = 3;
 /// A place on one of the stores, and what keeps that store.
 struct Scene {
     place: Place,
-    _postgres: Option<Postgres>,
+    postgres: Option<Postgres>,
 }
 
 impl Scene {
     fn on_sqlite(test: &str, config: &str) -> Scene {
-        Scene { place: Place::new(test, config), _postgres: None }
+        Scene { place: Place::new(test, config), postgres: None }
     }
 
     fn on_postgres(test: &str, config: &str) -> Scene {
         let postgres = Postgres::start(Durability::Off).expect("PostgreSQL starts");
         let place = Place::new(&format!("{test}-pg"), config).with_database(&postgres.address());
-        Scene { place, _postgres: Some(postgres) }
+        Scene { place, postgres: Some(postgres) }
     }
 
     /// A run that is asked for now comes to its end.

@@ -74,6 +74,9 @@ pub(crate) async fn run(args: HistoryArgs) -> anyhow::Result<()> {
         table(&["TIME", "SLOT", "ENDED", "SCHEDULE", "AGENT", "RESULT", "TRY", "TOOK", "COST", "WHAT", "RUN"], rows);
     text += "\nTIME is when it began, or the slot of what never began. ";
     text += &wall.named();
+    if past.iter().any(|it| !it.warnings.is_empty()) {
+        text += "Warnings are told by `punctual why RUN`.\n";
+    }
     if past.len() == args.limit {
         text += &format!("The latest {} are shown; --limit shows more.\n", past.len());
     }

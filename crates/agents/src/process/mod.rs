@@ -27,7 +27,6 @@ mod limits;
 mod processes;
 mod protections;
 mod protocol;
-mod reported;
 mod runner;
 mod secrets;
 mod supervisor;
@@ -36,7 +35,7 @@ mod verdict;
 
 pub use crate::secrets::SecretSource;
 pub use agent::{ADDRESS_SPACE_MIN, GRACE_DEFAULT, GRACE_MAX, OPEN_FILES_MIN, OUTPUT_DEFAULT, OUTPUT_MAX};
-pub use agent::{AgentError, ProcessAgent};
+pub use agent::{AgentError, ProcessAgent, Stdin};
 pub use limits::{Limits, OPEN_FILES_DEFAULT};
 pub use protections::{Protection, Strength, protections};
 pub use runner::{ProcessRunner, Supervisor};

@@ -53,8 +53,10 @@ fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryI
 
 fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> {
     let (conditions, params) = conditions(filter);
+    // `sum` fails where the numbers end. `total` is a float, which the cast ends there; below 2^53 both are exact.
     let sql = format!(
-        "SELECT agent, verdict, count(*), sum(duration_ms), ifnull(sum(tokens), 0), ifnull(sum(cost_micros), 0)
+        "SELECT agent, verdict, count(*), CAST(total(duration_ms) AS INTEGER), CAST(total(tokens) AS INTEGER),
+            CAST(total(cost_micros) AS INTEGER)
         FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict ORDER BY agent, verdict"
     );
     let mut statement = connection.prepare_cached(&sql)?;

@@ -18,6 +18,7 @@ mod moving;
 mod nodes;
 mod output;
 mod reload;
+mod results;
 mod stand_in;
 mod support;
 mod tails;

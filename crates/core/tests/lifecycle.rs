@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use jiff::Timestamp;
 use punctual_core::run::{
-    AfterLoss, FailureCode, Outcome, RetryPolicy, Rules, RunEvent, RunState, SkipReason, Tally, WaitFor,
+    AfterLoss, FailureCode, Outcome, RetryPolicy, Rules, RunEvent, RunState, STOPS_MAX, SkipReason, Tally, WaitFor,
 };
 use punctual_core::{NodeId, RunId};
 use uuid::Uuid;
@@ -140,6 +140,30 @@ fn lost_work_is_tried_at_once_then_with_a_rest_then_no_more() {
 }
 
 #[test]
+fn a_stop_costs_no_attempt_and_the_next_begins_at_once() {
+    let rules = rules(1, AfterLoss::Retry);
+    let stopped = RunEvent::Stopped { at: at("2026-01-01T10:00:00Z") };
+    let mut state = RunState::planned(at("2026-01-01T09:00:00Z"), 0);
+    for losses in 1..=STOPS_MAX {
+        state = on(on(claim(state, &rules), RunEvent::Started, &rules), stopped, &rules);
+        let tally = Tally { attempt: 0, epoch: losses.into(), losses };
+        assert_eq!(state, RunState::Planned { due_at: at("2026-01-01T10:00:00Z"), resumes: false, tally });
+    }
+    let running = on(claim(state, &rules), RunEvent::Started, &rules);
+    assert_eq!(on(running, RunEvent::Succeeded, &rules).name(), "succeeded");
+    // Work that stops its own node each time comes to an end.
+    assert_eq!(on(running, stopped, &rules).name(), "failed");
+}
+
+#[test]
+fn what_must_not_be_done_twice_is_held_after_a_stop() {
+    let rules = rules(3, AfterLoss::Hold);
+    let stopped = RunEvent::Stopped { at: at("2026-01-01T10:00:00Z") };
+    let running = on(claim(RunState::planned(at("2026-01-01T09:00:00Z"), 0), &rules), RunEvent::Started, &rules);
+    assert_eq!(on(running, stopped, &rules).name(), "unknown");
+}
+
+#[test]
 fn a_claim_that_kills_its_node_each_time_comes_to_an_end() {
     let rules = rules(3, AfterLoss::Hold);
     let lost = RunEvent::OwnerLost { at: at("2026-01-01T10:00:00Z") };
@@ -203,6 +227,7 @@ fn states() -> Vec<RunState> {
         RunState::Claimed { owner: NODE, resumes: false, tally },
         RunState::Claimed { owner: NODE, resumes: true, tally },
         RunState::Running { owner: NODE, tally },
+        RunState::Running { owner: NODE, tally: Tally { losses: STOPS_MAX, ..tally } },
         wait(WaitFor::Approval),
         wait(WaitFor::Callback),
         wait(WaitFor::Child),
@@ -232,6 +257,7 @@ fn events() -> Vec<RunEvent> {
         failed(true),
         failed(false),
         RunEvent::OwnerLost { at },
+        RunEvent::Stopped { at },
         RunEvent::Cancelled,
         RunEvent::CancelAsked,
         RunEvent::Kept,

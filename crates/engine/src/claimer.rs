@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::NodeId;
-use punctual_core::plan::{Admission, Approval, Candidate, Facts, ParkReason, admit};
+use punctual_core::plan::{Admission, AgentApproval, Candidate, Facts, ParkReason, admit};
 use punctual_core::run::{Run, RunState, WaitFor};
 use punctual_core::schedule::{Schedule, ScheduleState};
 use punctual_core::time::{SlotKey, Zone};
@@ -266,10 +266,13 @@ impl Claimer {
             scheduled_at: run.scheduled_at,
             due_at: run.due_at,
             attempt: tally.attempt,
+            has_begun: run.has_started,
             resumes,
             // What was looked at once has no end of its time any more.
             was_offered: run.is_parked || run.expires_at.is_none(),
         };
+        // An agent of which nothing is known may do anything.
+        let agent = agents.infos.get(run.terms.work.agent());
         let facts = Facts {
             now,
             zone: &zone,
@@ -280,7 +283,9 @@ impl Claimer {
             overlap: run.terms.overlap,
             is_busy: claimed.is_busy,
             has_budget: true,
-            approval: approval(run, resumes, agents),
+            risk_gate: run.terms.risk_gate,
+            agent_may_change: agent.is_none_or(|agent| agent.risk.may_change()),
+            agent_approval: agent.map_or_else(AgentApproval::default, |agent| agent.approval),
         };
         match admit(&candidate, &facts) {
             Admission::Start => (Decision::Start, None),
@@ -331,18 +336,6 @@ impl Claimer {
         let own = schedule.and_then(|schedule| zones.get(&schedule.zone).ok());
         own.unwrap_or_else(|| zones.get("UTC").expect("all zone data has UTC"))
     }
-}
-
-/// What the risk gate says of a claimed run.
-///
-/// An approval is for one start: a run that goes on after its wait has it, and one that is tried again asks again. An agent of
-/// which nothing is known may do anything.
-fn approval(run: &Run, resumes: bool, agents: &Agents) -> Approval {
-    let info = agents.infos.get(run.terms.work.agent());
-    if !run.terms.risk_gate || info.is_some_and(|info| !info.risk.needs_approval()) {
-        return Approval::NotNeeded;
-    }
-    if resumes { Approval::Given } else { Approval::Missing }
 }
 
 /// The key that a target may know a run by: the same for every attempt.

@@ -55,10 +55,11 @@ impl Counts {
 }
 
 impl Meters {
-    /// The work of a run begins. A retry is as late as its backoff says, which is no lateness.
+    /// The work of a run begins. A retry, or what goes on after a stop, has been on time once: its delay is no lateness.
     pub(crate) fn began(&self, run: &Run, now: Timestamp) {
         let mut counts = self.counts();
-        if run.state.tally().attempt <= 1 {
+        let tally = run.state.tally();
+        if tally.attempt <= 1 && tally.losses == 0 {
             counts.note_lateness(now.duration_since(run.due_at));
         }
         counts.at_work.insert(run.id, run.clone());

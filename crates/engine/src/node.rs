@@ -411,18 +411,24 @@ impl Incarnation {
         self.parts.meters.began(run, now);
         let press = self.press.as_ref();
         let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
-        let assignment = assignment(&started, &self.parts.settings.zones, printer, now);
+        let assignment = assignment(&started, &self.parts.settings.zones, printer.clone(), now);
         let agent = run.terms.work.agent();
         if self.parts.settings.roster.now().class_of(agent) == Class::Remote {
             self.remote.insert((id, epoch));
         }
         let runner = self.parts.runners.get(agent);
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
+        let clock = Arc::clone(&self.parts.clock);
         self.parts.spawn.spawn(Box::pin(async move {
-            end.tell(match runner {
+            let finish = match runner {
                 Some(runner) => runner.run(assignment, stop).await,
                 None => no_runner(),
-            });
+            };
+            // Here and not in the loop: a store that is slow to take output must not keep the lease waiting.
+            if !printer.flush(&*clock).await {
+                warn!(run.id = %id, "the output of run {id} is not stored yet; its end is told without it");
+            }
+            end.tell(finish);
         }));
         self.at_work += 1;
         info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
@@ -639,8 +645,9 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
         (Ending::Succeeded, _) => Some(RunEvent::Succeeded),
         (_, Some(WhyStopped::Lost)) => None,
         (Ending::Failed { .. } | Ending::Stopped, Some(WhyStopped::Cancelled)) => Some(RunEvent::Cancelled),
+        (Ending::Stopped, Some(WhyStopped::Shutdown)) => Some(RunEvent::Stopped { at: now }),
         // It had begun, and how far it came nobody knows.
-        (Ending::Stopped, _) => Some(RunEvent::OwnerLost { at: now }),
+        (Ending::Stopped, None) => Some(RunEvent::OwnerLost { at: now }),
         (Ending::Failed { code, is_retryable, retry_after }, _) => {
             Some(RunEvent::Failed { at: now, code: *code, is_retryable: *is_retryable, retry_after: *retry_after })
         }

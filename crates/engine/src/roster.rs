@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use punctual_core::Elapsed;
-use punctual_core::plan::Limits;
+use punctual_core::plan::{AgentApproval, Limits};
 
 use crate::prices::Prices;
 
@@ -30,8 +30,8 @@ impl Risk {
         }
     }
 
-    /// Whether a schedule that asks for approval asks for it.
-    pub fn needs_approval(self) -> bool {
+    /// Whether it may change anything: a schedule that asks for approval asks for it then.
+    pub fn may_change(self) -> bool {
         Risk::Read < self
     }
 }
@@ -52,6 +52,8 @@ pub struct AgentInfo {
     pub runner: &'static str,
     /// What it may do.
     pub risk: Risk,
+    /// Which of its runs need an approval.
+    pub approval: AgentApproval,
     /// How long a run may take, unless its schedule says otherwise.
     pub timeout: Elapsed,
     /// How many of its runs may be at work.
@@ -127,6 +129,7 @@ impl Agents {
         let info = AgentInfo {
             runner: "process",
             risk: Risk::Exec,
+            approval: AgentApproval::Schedule,
             timeout: Elapsed::from_seconds(900),
             max_concurrent: None,
         };

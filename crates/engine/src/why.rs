@@ -12,6 +12,8 @@ use punctual_core::schedule::{EndReason, MaxDelay, Overlap, Pause, PauseKind, Sc
 use punctual_core::time::Zone;
 use punctual_store::{HistoryItem, HistoryWhat};
 
+use crate::checks::NextRun;
+
 /// A start that is later than this is late.
 const LATE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
@@ -96,7 +98,7 @@ pub struct ScheduleFacts<'a> {
     /// The schedule.
     pub schedule: &'a Schedule,
     /// When it runs next.
-    pub next_at: Option<Timestamp>,
+    pub next: NextRun,
     /// The first of its slots that has come and that nobody has planned.
     pub missed_at: Option<Timestamp>,
     /// Whether anything has become of it so far.
@@ -160,7 +162,7 @@ fn tried_before(facts: &RunFacts<'_>) -> Vec<Cause> {
     let last = facts.history.iter().max_by_key(|item| item.seq);
     let is_told = match facts.run.state {
         RunState::Finished { .. } => last.is_some_and(|last| matches!(last.what, HistoryWhat::Attempt(_))),
-        RunState::Planned { due_at, .. } => facts.now < due_at,
+        RunState::Planned { due_at, .. } => facts.now < due_at || was_stopped(facts.history),
         _ => false,
     };
     let before: Vec<&Attempt> = attempts(facts.history).skip(usize::from(is_told)).collect();
@@ -176,6 +178,9 @@ fn ended_so(attempt: &Attempt) -> String {
         RunEvent::OwnerLost { .. } => {
             format!("try {number} was lost: its node died or was cut off while it was at work")
         }
+        RunEvent::Stopped { .. } => {
+            format!("try {number} was stopped with its node while it was at work, which used up no attempt")
+        }
         RunEvent::Failed { code: FailureCode::TimedOut, .. } => {
             format!("try {number} ran longer than it may{said}")
         }
@@ -189,6 +194,11 @@ fn attempts(history: &[HistoryItem]) -> impl Iterator<Item = &Attempt> {
         HistoryWhat::Attempt(attempt) => Some(&**attempt),
         _ => None,
     })
+}
+
+/// Whether the last attempt of a history ended with the stop of its node.
+fn was_stopped(history: &[HistoryItem]) -> bool {
+    attempts(history).next().is_some_and(|last| matches!(last.event, RunEvent::Stopped { .. }))
 }
 
 /// Where the run comes from.
@@ -219,6 +229,10 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
     let due = shown(facts.zone, due_at);
     let tally = run.state.tally();
     let mut causes = vec![];
+    if was_stopped(facts.history) {
+        let sentence = format!("its node was stopped while it was at work; the run goes on, due since {due}");
+        causes.push(cause("stopped", sentence));
+    }
     if now < due_at {
         if 0 < tally.attempt {
             let tries = run.terms.retry.max_attempts;
@@ -241,7 +255,8 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
         Takers::Some => {}
         Takers::NoServer => {
             let sentence = format!("no server is running; it has been due since {due}, and `punctual up` starts one");
-            return vec![cause("no_server", sentence)];
+            causes.push(cause("no_server", sentence));
+            return causes;
         }
         Takers::Paused => causes.push(cause(
             "node_paused",
@@ -267,7 +282,7 @@ fn planned(facts: &RunFacts<'_>) -> Vec<Cause> {
         let sentence = format!("{} runs of {agent} are at work, and {cap} may be", facts.agent_running);
         causes.push(cause("agent_cap", sentence));
     }
-    if causes.is_empty() {
+    if causes.iter().all(|cause| cause.code == "stopped") {
         causes.push(cause("ready", format!("it has been due since {due} and waits for a free place")));
     }
     causes
@@ -339,7 +354,10 @@ fn finished(facts: &RunFacts<'_>, outcome: Outcome) -> Vec<Cause> {
         Outcome::Failed(code) => vec![failed(run, code, attempt)],
         Outcome::Unknown => vec![cause(
             "unknown",
-            "its node was lost while it was at work; whether the work was done is not known, and it is not risked twice",
+            format!(
+                "its node was {} while it was at work; whether the work was done is not known, and it is not risked twice",
+                if was_stopped(facts.history) { "stopped" } else { "lost" }
+            ),
         )],
         Outcome::Cancelled => vec![cancelled(facts.history, &facts.touched.stopped, run.terms.overlap)],
         Outcome::Skipped(reason) => vec![skipped(reason, facts)],
@@ -356,7 +374,7 @@ fn failed(run: &Run, code: FailureCode, attempt: Option<&Attempt>) -> Cause {
         FailureCode::ResourceLimit => "its work needed more than it may have",
         FailureCode::NotStarted => "its work could not be begun",
         FailureCode::WaitExpired => "what it waited for did not come in time",
-        FailureCode::OwnerLost => "its node was lost as often as it may be tried",
+        FailureCode::OwnerLost => "its node was lost or stopped too often",
     };
     let code = match code {
         FailureCode::Error => "failed_error",
@@ -496,7 +514,7 @@ pub fn why_not(facts: &SlotFacts<'_>) -> Vec<Cause> {
 
 /// What is to be said of a schedule besides its runs: that it is paused or over, that nobody serves it, that it has not run yet.
 pub fn why_schedule(facts: &ScheduleFacts<'_>) -> Vec<Cause> {
-    let ScheduleFacts { schedule, next_at, missed_at, has_past, has_server, zone } = facts;
+    let ScheduleFacts { schedule, next, missed_at, has_past, has_server, zone } = facts;
     let mut causes = vec![];
     match &schedule.state {
         ScheduleState::Paused(pause) => {
@@ -511,9 +529,13 @@ pub fn why_schedule(facts: &ScheduleFacts<'_>) -> Vec<Cause> {
         }
     }
     if !has_past {
-        let sentence = match next_at {
-            Some(at) => format!("it has not run yet: its first run is at {}", shown(zone, *at)),
-            None => "it has not run yet".to_owned(),
+        let sentence = match next {
+            NextRun::At(at) => format!("it has not run yet: its first run is at {}", shown(zone, *at)),
+            NextRun::NotBefore(until) => format!(
+                "it has not run yet, and does not before {}: all its times up to then are skipped, and later ones were not looked at",
+                shown(zone, *until)
+            ),
+            NextRun::Never => "it has not run yet".to_owned(),
         };
         causes.push(cause("not_run_yet", sentence));
     }
@@ -547,6 +569,7 @@ pub fn why_gone(history: &[HistoryItem]) -> Vec<Cause> {
             RunEvent::Succeeded => cause("succeeded", "it ran, and its work was done"),
             RunEvent::Cancelled => cause("cancelled", "it was called off while it was at work"),
             RunEvent::OwnerLost { .. } => cause("failed_owner_lost", "its node was lost while it was at work"),
+            RunEvent::Stopped { .. } => cause("stopped", "its node was stopped while it was at work"),
             _ => {
                 let said = last_failure(history).map(|said| format!(": {said}")).unwrap_or_default();
                 cause("failed_error", format!("try {} failed{said}", attempt.attempt))

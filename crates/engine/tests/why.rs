@@ -11,6 +11,7 @@ use punctual_core::run::{
 use punctual_core::schedule::{EndReason, Schedule, ScheduleState};
 use punctual_core::time::{SlotKey, Zone, Zones};
 use punctual_core::{Actor, By, NodeId};
+use punctual_engine::checks::NextRun;
 use punctual_engine::why::{
     Cause, RunFacts, ScheduleFacts, SlotFacts, Takers, Touched, why_gone, why_not, why_run, why_schedule,
 };
@@ -204,6 +205,14 @@ fn tries_before_the_last_and_whoever_had_a_hand_in_it_are_told() {
     assert_eq!(sentences[1], "try 1 failed: x: no luck");
     assert!(sentences[2].starts_with("try 2 was lost: its node died"), "{sentences:?}");
     assert_eq!(sentences[3], "it answers the slot of 2026-03-09 09:00:00 UTC");
+    // A stop of its node is told as that, also while it waits for a node, and once.
+    let stopped = RunEvent::Stopped { at: at("09:02") };
+    let causes = why_run(&RunFacts { history: &[tried(1, stopped, None)], ..facts(&run(planned("09:02", 0))) });
+    assert_eq!(codes(&causes), ["stopped", "ready", "scheduled"]);
+    assert!(causes[0].sentence.starts_with("its node was stopped while it was at work; the run goes on"), "{causes:?}");
+    let history = [tried(1, RunEvent::Succeeded, None), tried(1, stopped, None)];
+    let causes = why_run(&RunFacts { history: &history, ..facts(&done) });
+    assert!(causes[1].sentence.starts_with("try 1 was stopped with its node"), "{causes:?}");
     // What is told as the last failure is not told twice.
     let rests = run(planned("09:20", 1));
     let causes = why_run(&RunFacts { history: &[tried(1, failed, Some("no luck"))], ..facts(&rests) });
@@ -256,7 +265,7 @@ fn a_schedule_that_has_not_run_says_why() {
         let schedule = Schedule { state, ..schedule() };
         let mut facts = ScheduleFacts {
             schedule: &schedule,
-            next_at: Some(at("09:00")),
+            next: NextRun::At(at("09:00")),
             missed_at: None,
             has_past: true,
             has_server: true,
@@ -348,6 +357,7 @@ fn a_run_that_is_gone_is_explained_from_the_history() {
         (RunEvent::Succeeded, "succeeded"),
         (RunEvent::Cancelled, "cancelled"),
         (RunEvent::OwnerLost { at: at("09:01") }, "failed_owner_lost"),
+        (RunEvent::Stopped { at: at("09:01") }, "stopped"),
         (RunEvent::WaitExpired { at: at("09:01") }, "failed_error"),
     ] {
         assert_eq!(codes(&why_gone(&[attempt(event, None)])), [code]);

@@ -98,6 +98,8 @@ impl Setup {
         let agents = Agents { limits: Arc::clone(&self.limits), ..Agents::named(agents) };
         Settings {
             name: format!("node {slot}"),
+            machine: None,
+            url: None,
             lease: elapsed(self.lease),
             poll: elapsed(self.poll),
             places: self.places,

@@ -294,8 +294,8 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
             end_attempt(draft, &run, event, report).inspect(|()| ask_for_next(draft, &run, next))
         }
         RunEvent::Failed { .. } | RunEvent::Cancelled => end_attempt(draft, &run, event, report),
-        // It had begun, and its own node does not know how far it came: the node had to stop it, or never heard of it.
-        RunEvent::OwnerLost { .. } if is_running => end_attempt(draft, &run, event, report),
+        // It had begun: its own node had to stop it, or never heard of it and does not know how far it came.
+        RunEvent::OwnerLost { .. } | RunEvent::Stopped { .. } if is_running => end_attempt(draft, &run, event, report),
         // Nothing has been tried, or it goes on later: that is no end of an attempt.
         RunEvent::HandedBack { .. } | RunEvent::Waits { .. } => draft.run_event(&run, event),
         // What happens to a run without its node is not its node's to report.
@@ -305,6 +305,7 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
         | RunEvent::Resumed { .. }
         | RunEvent::WaitExpired { .. }
         | RunEvent::OwnerLost { .. }
+        | RunEvent::Stopped { .. }
         | RunEvent::CancelAsked
         | RunEvent::Kept
         | RunEvent::Parked => return RunWritten::Stale,
@@ -511,7 +512,7 @@ pub fn take_away(draft: &mut Draft, node: NodeId, owned: &[RunId], is_lost: bool
                 draft.run_event(&run, RunEvent::HandedBack { due_at, parks: false }).expect("it is claimed");
             }
             RunState::Claimed { .. } | RunState::Running { .. } => {
-                let event = RunEvent::OwnerLost { at: now };
+                let event = if is_lost { RunEvent::OwnerLost { at: now } } else { RunEvent::Stopped { at: now } };
                 end_attempt(draft, &run, event, Report::default()).expect("a node has it");
             }
             _ => {}

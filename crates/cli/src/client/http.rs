@@ -48,6 +48,7 @@ pub(crate) fn connections(base: &Url) -> Result<reqwest::Client, Failure> {
 }
 
 /// A request that is about to be sent.
+#[derive(Clone)]
 pub(super) struct Asked<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,

@@ -15,7 +15,7 @@ use punctual_engine::roster::Risk;
 
 use super::agent::{ProcessConfig, RunnerConfig};
 use super::keys::{
-    AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, TOP,
+    AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, SERVER, TOP,
 };
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
@@ -310,6 +310,7 @@ fn what_is_printed_has_every_key() {
     };
     check(&json, &TOP);
     check(&json["engine"], &ENGINE);
+    check(&json["server"], &SERVER);
     check(&json["limits"], &LIMITS);
     check(&json["prices"], &PRICES);
     check(&json["agents"]["reporter"], &AGENT);
@@ -321,7 +322,8 @@ fn what_is_printed_has_every_key() {
 #[test]
 fn the_documentation_lists_every_key() {
     let documentation = std::fs::read_to_string(format!("{ROOT}/docs/configuration.md")).unwrap_or_default();
-    for keys in [TOP, ENGINE, LIMITS, PRICES, PRICE, CONDUCTOR, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
+    for keys in [TOP, ENGINE, SERVER, LIMITS, PRICES, PRICE, CONDUCTOR, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
+    {
         let row =
             |Key { name, takes, default, meaning }: &Key| format!("| `{name}` | {takes} | {default} | {meaning} |\n");
         let rows: String = keys.keys.iter().map(row).collect();
@@ -337,7 +339,7 @@ fn the_example_is_right_and_its_defaults_are_those_documented() {
     assert_eq!((config.agents.len(), config.schedules.len()), (3, 3));
     // A default in the table is a value that changes nothing.
     let plain = parse(&with_schedule("immediate = true"));
-    for (keys, place) in [(ENGINE, "[engine]"), (AGENT, AGENTS), (SCHEDULE, "")] {
+    for (keys, place) in [(ENGINE, "[engine]"), (SERVER, "[server]"), (AGENT, AGENTS), (SCHEDULE, "")] {
         for key in keys.keys {
             let Some(value) = key.default.strip_prefix('`').and_then(|value| value.strip_suffix('`')) else { continue };
             if value == "default_timezone" || key.name == "immediate" {
@@ -388,7 +390,7 @@ fn value() -> impl Strategy<Value = &'static str> {
 
 /// Pieces of which files are made, right and wrong.
 fn piece() -> impl Strategy<Value = String> {
-    let keys: Vec<&str> = [TOP, ENGINE, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
+    let keys: Vec<&str> = [TOP, ENGINE, SERVER, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
         .iter()
         .flat_map(|keys| keys.keys.iter().map(|key| key.name))
         .collect();

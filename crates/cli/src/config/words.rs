@@ -1,6 +1,7 @@
 //! Settings that are one word out of a few.
 
 use punctual_agents::process::Stdin;
+use punctual_core::plan::AgentApproval;
 use punctual_core::run::{AfterLoss, Backoff};
 use punctual_core::schedule::{CatchUpMode, GapPolicy, InputType, Overlap, RepeatPolicy};
 use punctual_core::time::Dialect;
@@ -66,6 +67,11 @@ impl Word for InputType {
 
 impl Word for Stdin {
     const WORDS: &'static [(&'static str, Stdin)] = &[("context", Stdin::Context), ("prompt", Stdin::Prompt)];
+}
+
+impl Word for AgentApproval {
+    const WORDS: &'static [(&'static str, AgentApproval)] =
+        &[("always", AgentApproval::Always), ("schedule", AgentApproval::Schedule)];
 }
 
 impl Word for Risk {

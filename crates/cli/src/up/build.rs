@@ -9,7 +9,7 @@ use anyhow::Context;
 use punctual_agents::process::{Limits as ProcessLimits, ProcessAgent, ProcessRunner, Supervisor};
 use punctual_agents::workflow::{ConductorServer, WorkflowRunner};
 use punctual_core::Elapsed;
-use punctual_core::plan::Limits;
+use punctual_core::plan::{AgentApproval, Limits};
 use punctual_core::time::Zones;
 use punctual_engine::roster::{AgentInfo, Agents, Risk, Roster, STARTER, Workflows};
 use punctual_engine::runner::Runner;
@@ -70,11 +70,17 @@ pub(super) fn agents(config: &Config) -> Agents {
     let info = |agent: &Agent| AgentInfo {
         runner: "process",
         risk: agent.risk,
+        approval: agent.approval,
         timeout: agent.timeout,
         max_concurrent: agent.max_concurrent.map(NonZeroU32::get),
     };
-    let starter =
-        AgentInfo { runner: "workflow", risk: Risk::Exec, timeout: Elapsed::from_seconds(60), max_concurrent: None };
+    let starter = AgentInfo {
+        runner: "workflow",
+        risk: Risk::Exec,
+        approval: AgentApproval::Schedule,
+        timeout: Elapsed::from_seconds(60),
+        max_concurrent: None,
+    };
     let named = config.agents.iter().map(|(name, agent)| (name.clone(), info(agent)));
     let infos = named.chain([(STARTER.to_owned(), starter)]).collect();
     let ConductorConfig { workflows, server_url, .. } = &config.conductor;
@@ -83,7 +89,8 @@ pub(super) fn agents(config: &Config) -> Agents {
     Agents { prices, workflows, ..Agents::new(infos, limits) }
 }
 
-fn process_agent(config: &ProcessConfig) -> ProcessAgent {
+/// What a process runner is made of.
+pub(crate) fn process_agent(config: &ProcessConfig) -> ProcessAgent {
     let defaults = ProcessLimits::default();
     let limits = ProcessLimits {
         cpu_seconds: config.limits.cpu.map(|cpu| cpu.milliseconds().unsigned_abs().div_ceil(1_000)),

@@ -2,6 +2,7 @@
 
 mod build;
 mod demo;
+mod descriptors;
 mod first_token;
 mod log;
 mod reload;
@@ -9,7 +10,7 @@ mod sync;
 mod watched;
 mod web;
 
-pub(crate) use build::settings;
+pub(crate) use build::{process_agent, settings};
 pub(crate) use web::house_rules;
 
 use std::io::Write;
@@ -83,6 +84,9 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let read_at = reload::stamp_of(args.config.as_deref());
     let (config, zones) =
         if args.demo { Config::built_in(demo::CONFIG, "the demo")? } else { Config::load(args.config.as_deref())? };
+    for missing in config.missing() {
+        warn!("{}: {}; {}", missing.key, missing.problem, missing.fix);
+    }
     let runners = Arc::new(Runners::new(build::runners(&config)?));
     let rules = web::house_rules(&config, &zones)?;
     let certificate = args.web.certificate()?;
@@ -134,7 +138,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             doors: Arc::new(Doors::new(args.web.allow_host.clone())),
             pulse: Pulse::new(end_serving.clone()),
         };
-        let serving = punctual_server::serve(app, listener, certificate, end_serving.clone());
+        let limits = args.web.limits(&config.server, descriptors::connections(&config));
+        let serving = punctual_server::serve(app, listener, certificate, limits, end_serving.clone());
         watched.spawn("API", async { Ok(serving.await?) });
         say_hello(&args, &config, &synced, &url)?;
         if !config.conductor.without_meaning.is_empty() {

@@ -130,9 +130,9 @@ fn what_is_wrong_with_a_request_is_said_with_its_place() {
             json!({"projectScope": "SPECIFIC"}),
             400,
             "malformed",
-            "unknown variant `SPECIFIC`, expected `GLOBAL` or `PROJECT`",
+            "projectScope: \"SPECIFIC\" is no word of it; use GLOBAL or PROJECT",
         ),
-        (json!({"colour": "red"}), 400, "malformed", "unknown field `colour`"),
+        (json!({"colour": "red"}), 400, "malformed", "colour: there is no such field"),
         (json!({"executorPolicy": {"priority": 11}}), 422, "invalid_value", "executorPolicy.priority"),
         (
             json!({"executorPolicy": {"maxAttempts": 0}}),

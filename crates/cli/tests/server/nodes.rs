@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::support::{Place, is_alive, rest_for};
 
-/// Leaves a line for each attempt, then does what it is called for. `first` works until somebody stops it, but only on its
-/// first try.
+/// Leaves a line for each attempt, then does what it is called for. `first` works until somebody stops it, but only the first
+/// time.
 const AGENT: &str = r#"
 echo "$PUNCTUAL_RUN_ID $PUNCTUAL_RUN_ATTEMPT $$" >> effects
 case "$1" in
-  first) [ "$PUNCTUAL_RUN_ATTEMPT" -gt 1 ] || while :; do sleep 0.1; done ;;
+  first) [ "$(wc -l < effects)" -gt 1 ] || while :; do sleep 0.1; done ;;
   busy) end=$(($(date +%s) + 8)); while [ "$(date +%s)" -lt "$end" ]; do :; done ;;
 esac
 "#;
@@ -90,17 +90,19 @@ fn a_node_that_was_stopped_finds_its_work_taken_over_and_ends_it() {
 fn a_node_that_stops_hands_its_work_over_at_once() {
     let postgres = postgres();
     let engine = "lease_duration_seconds = 60\ndrain_seconds = 0";
-    let place = place("rolling", &postgres, &config("first", engine, "immediate = true"));
+    let place = place("rolling", &postgres, &config("first", engine, "immediate = true\nmax_attempts = 1"));
     let first = place.up_with(&["--name", "a"]);
     place.until("it is at work", |place| place.effects().len() == 1);
     let second = place.up_with(&["--name", "b"]);
     place.until("both are there", |place| place.json(&["nodes", "--json"]).as_array().unwrap().len() == 2);
     assert!(first.stop().success());
-    place.until("the other has done it", |place| results(place) == ["lost", "succeeded"]);
+    place.until("the other has done it", |place| results(place) == ["stopped", "succeeded"]);
     let history = place.history();
     let handed_over = time(&history[1]["attempt"]["started_at"]).duration_since(time(&history[0]["at"]));
     println!("handed over within {handed_over:#}");
     assert!(handed_over.as_secs() < 5, "no lease has to end for it: {handed_over:#}");
+    let attempts: Vec<&Value> = history.iter().map(|item| &item["attempt"]["attempt"]).collect();
+    assert_eq!(attempts, [1, 1], "a stop costs no attempt");
     assert!(second.stop().success());
     place.verify();
 }

@@ -102,7 +102,7 @@ fn what_does_not_end_in_time_is_ended_and_handed_back() {
     place.until("it is at work", |place| !place.read("pid").is_empty());
     assert!(server.stop().success());
     assert!(!is_alive(place.read("pid").trim()), "the work lives on");
-    assert!(has_result(&place, "lost"));
+    assert!(has_result(&place, "stopped"));
     let runs = place.runs();
     assert_eq!(runs[0]["state"], "planned", "it can be tried again at once");
     place.verify();

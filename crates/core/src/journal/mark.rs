@@ -9,7 +9,7 @@ use super::entry::{Attempt, Body};
 use crate::run::RunEvent;
 use crate::run::figures::{COST, COST_MICROS_MAX, TOKENS_MAX, count, number};
 
-/// How an attempt, a run or a range of slots ended, in one of four words.
+/// How an attempt, a run or a range of slots ended, in one of five words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -21,6 +21,8 @@ pub enum Verdict {
     Cancelled,
     /// It was answered without a try.
     Skipped,
+    /// Its node was stopped, and the run goes on.
+    Stopped,
 }
 
 /// What an entry is found by in the history, and what it counts for.
@@ -50,6 +52,7 @@ impl Verdict {
             Verdict::Failed => "failed",
             Verdict::Cancelled => "cancelled",
             Verdict::Skipped => "skipped",
+            Verdict::Stopped => "stopped",
         }
     }
 
@@ -58,6 +61,7 @@ impl Verdict {
         match event {
             RunEvent::Succeeded => Some(Verdict::Succeeded),
             RunEvent::Failed { .. } | RunEvent::OwnerLost { .. } => Some(Verdict::Failed),
+            RunEvent::Stopped { .. } => Some(Verdict::Stopped),
             RunEvent::Cancelled => Some(Verdict::Cancelled),
             RunEvent::Skipped(_) => Some(Verdict::Skipped),
             RunEvent::WaitExpired { .. } => Some(Verdict::Failed),
@@ -106,12 +110,20 @@ impl Body {
 }
 
 impl Attempt {
+    /// How it ended; what was stopped and does not go on has failed: whether the work was done is not known.
+    fn verdict(&self) -> Option<Verdict> {
+        match Verdict::of(&self.event)? {
+            Verdict::Stopped if self.retry_at.is_none() => Some(Verdict::Failed),
+            verdict => Some(verdict),
+        }
+    }
+
     fn mark(&self, at: Timestamp) -> Option<Mark<'_>> {
         let duration = self.started_at.map(|started_at| at.duration_since(started_at).as_millis());
         Some(Mark {
             agent: &self.agent,
             project: self.project.as_deref(),
-            verdict: Verdict::of(&self.event)?,
+            verdict: self.verdict()?,
             shown_at: self.started_at.unwrap_or(self.scheduled_at),
             duration_ms: duration.map(|duration| u64::try_from(duration).unwrap_or(0)),
             tokens: tokens(&self.report.llm),

@@ -113,6 +113,7 @@ fn word_of(event: &RunEvent) -> String {
         RunEvent::Skipped(reason) => format!("skipped: {reason}"),
         RunEvent::Cancelled => "cancelled".to_owned(),
         RunEvent::OwnerLost { .. } => "the node that started it was lost".to_owned(),
+        RunEvent::Stopped { .. } => "the node that started it was stopped".to_owned(),
         RunEvent::WaitExpired { .. } => "nobody approved it in time".to_owned(),
         RunEvent::Failed { code, .. } => format!("failed: {code:?}"),
         _ => "it did not come to it".to_owned(),

@@ -18,6 +18,8 @@ pub struct Candidate {
     pub due_at: Timestamp,
     /// Which try this is; 1 is the first.
     pub attempt: u32,
+    /// Whether its work has begun before.
+    pub has_begun: bool,
     /// Whether it goes on after a wait.
     pub resumes: bool,
     /// Whether a node has looked at it before and sent it back to queue.
@@ -45,19 +47,32 @@ pub struct Facts<'a> {
     pub is_busy: bool,
     /// Whether there is money left for it.
     pub has_budget: bool,
-    /// What the risk gate says.
-    pub approval: Approval,
+    /// Whether the run's schedule asks for an approval.
+    pub risk_gate: bool,
+    /// Whether the agent may change anything: a schedule's gate is only for such agents.
+    pub agent_may_change: bool,
+    /// Which runs of the agent need an approval, as its operator says.
+    pub agent_approval: AgentApproval,
 }
 
-/// What the risk gate says of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Approval {
-    /// Nobody has to be asked.
-    NotNeeded,
-    /// Somebody has said yes.
-    Given,
-    /// Somebody has to be asked first.
-    Missing,
+/// Which runs of an agent need an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AgentApproval {
+    /// Every run, wherever it comes from.
+    Always,
+    /// Runs of a schedule that asks for it, if the agent may change anything.
+    #[default]
+    Schedule,
+}
+
+impl AgentApproval {
+    /// The word for it in the configuration, in JSON and on the pages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AgentApproval::Always => "always",
+            AgentApproval::Schedule => "schedule",
+        }
+    }
 }
 
 /// What becomes of a claimed run.
@@ -113,15 +128,26 @@ pub fn admit(run: &Candidate, facts: &Facts<'_>) -> Admission {
     if !facts.has_budget {
         return Admission::Skip(SkipReason::Budget);
     }
-    if facts.approval == Approval::Missing {
+    if lacks_approval(run, facts) {
         return Admission::Park(ParkReason::NeedsApproval);
     }
     Admission::Start
 }
 
-/// Only a first start can be too late: a retry and a run that goes on have been on time once.
+/// Whether the run needs an approval that it does not have.
+///
+/// An approval is for one start: a run that goes on after its wait has it, and the next attempt asks again.
+fn lacks_approval(run: &Candidate, facts: &Facts<'_>) -> bool {
+    let is_gated = match facts.agent_approval {
+        AgentApproval::Always => true,
+        AgentApproval::Schedule => facts.risk_gate && facts.agent_may_change,
+    };
+    is_gated && !run.resumes
+}
+
+/// Only a first start can be too late: a retry, a run that was stopped and a run that goes on have been on time once.
 fn too_late(run: &Candidate, facts: &Facts<'_>) -> Option<SkipReason> {
-    if 1 < run.attempt || run.resumes {
+    if 1 < run.attempt || run.has_begun || run.resumes {
         return None;
     }
     match facts.max_delay {

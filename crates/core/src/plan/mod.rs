@@ -13,7 +13,7 @@ mod lane;
 mod pause;
 mod replan;
 
-pub use admission::{Admission, Approval, Candidate, Facts, ParkReason, admit};
+pub use admission::{Admission, AgentApproval, Candidate, Facts, ParkReason, admit};
 pub use answers::{Answer, Plan, SkipRange};
 pub use catch_up::{Kept, Outage, Recovery, WaitingRun, catch_up};
 pub use day::{DAY_ENDED_AFTER, LOOK_AHEAD, day_ended_at, expires_at, horizon};

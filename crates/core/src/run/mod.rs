@@ -12,5 +12,5 @@ pub use outcome::{FailureCode, Outcome, SkipReason};
 pub use record::{AttemptEnd, Run};
 pub use report::{Report, ReportedError, WARNINGS_MAX};
 pub use retry::{Backoff, RetryPolicy};
-pub use state::{AfterLoss, IllegalTransition, Rules, RunEvent, RunState, Tally, WaitFor};
+pub use state::{AfterLoss, IllegalTransition, Rules, RunEvent, RunState, STOPS_MAX, Tally, WaitFor};
 pub use terms::Terms;

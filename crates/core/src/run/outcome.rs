@@ -13,7 +13,7 @@ pub enum Outcome {
     Succeeded,
     /// The work was not done, and nothing more is tried.
     Failed(FailureCode),
-    /// The owner was lost while the work ran, and the policy is not to risk it twice.
+    /// The owner was lost or stopped while the work ran, and the policy is not to risk it twice.
     Unknown,
     /// A person, an edit or a denied approval ended it.
     Cancelled,
@@ -35,7 +35,7 @@ pub enum FailureCode {
     NotStarted,
     /// What it waited for did not come in time.
     WaitExpired,
-    /// Its node was lost as often as the run may be tried.
+    /// Its node was lost as often as the run may be tried, or stopped again and again.
     OwnerLost,
 }
 

@@ -124,7 +124,11 @@ impl Run {
     /// Whether it has been on time once, so that it is never too late any more.
     fn was_looked_at(&self, event: &RunEvent) -> bool {
         match event {
-            RunEvent::Started | RunEvent::Waits { .. } | RunEvent::OwnerLost { .. } | RunEvent::Kept => true,
+            RunEvent::Started
+            | RunEvent::Waits { .. }
+            | RunEvent::OwnerLost { .. }
+            | RunEvent::Stopped { .. }
+            | RunEvent::Kept => true,
             // A run that had to queue was there on its day; a delay in minutes goes on counting.
             RunEvent::HandedBack { parks: true, .. } | RunEvent::Parked => self.terms.max_delay == MaxDelay::Day,
             _ => false,

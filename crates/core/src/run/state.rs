@@ -65,7 +65,7 @@ pub struct Tally {
     pub attempt: u32,
     /// Raised by every claim; a write that names an older one changes nothing.
     pub epoch: u64,
-    /// How often an owner was lost while the work ran, or after it had been claimed to go on.
+    /// How often an owner was lost or stopped while the work ran, or lost after it had been claimed to go on.
     pub losses: u32,
 }
 
@@ -138,6 +138,11 @@ pub enum RunEvent {
         /// When that was established.
         at: Timestamp,
     },
+    /// Its node was told to stop, and ended the work.
+    Stopped {
+        /// When.
+        at: Timestamp,
+    },
     /// It was called off.
     Cancelled,
     /// It is to be called off, but is at work: its node has to stop it first.
@@ -161,11 +166,15 @@ pub struct Rules {
     pub is_cancelling: bool,
 }
 
-/// What follows when a node is lost while the work runs, and the work may have been done.
+/// How often an owner may be lost or stopped before a stop counts as an attempt: work that restarts its own node must come to an
+/// end.
+pub const STOPS_MAX: u32 = 20;
+
+/// What follows when a node is lost or stopped while the work runs, and the work may have been done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterLoss {
-    /// Try again: at once the first time, then with backoff.
+    /// Try again: at once the first time, then with backoff. After a stop, always at once.
     #[default]
     Retry,
     /// Risk nothing twice: the run ends as `unknown`.
@@ -253,6 +262,7 @@ impl RunState {
             (S::Claimed { resumes, tally, .. }, E::OwnerLost { at }) => rules.after_lost_claim(resumes, tally, at),
             // The work may have been done: the policy says whether to risk it twice.
             (S::Running { tally, .. }, E::OwnerLost { at }) => rules.after_lost_work(tally, at),
+            (S::Running { tally, .. }, E::Stopped { at }) => rules.after_stop(tally, at),
             (S::Planned { tally, .. } | S::Claimed { tally, .. }, E::Skipped(reason)) => {
                 S::Finished { outcome: Outcome::Skipped(reason), tally }
             }
@@ -319,6 +329,7 @@ impl RunEvent {
             RunEvent::Succeeded => "succeeded",
             RunEvent::Failed { .. } => "failed",
             RunEvent::OwnerLost { .. } => "lost",
+            RunEvent::Stopped { .. } => "stopped",
             RunEvent::Cancelled => "cancelled",
             RunEvent::CancelAsked => "asked to stop",
             RunEvent::Kept => "kept",
@@ -351,6 +362,19 @@ impl Rules {
             AfterLoss::Hold => RunState::Finished { outcome: Outcome::Unknown, tally },
             AfterLoss::Retry if tally.losses == 1 => self.after_lost_claim(false, tally, at),
             AfterLoss::Retry => self.after_failure(tally, at, FailureCode::OwnerLost, None),
+        }
+    }
+
+    /// A stop is the operator's act and no fault of the work: the attempt is given back, and the next begins at once.
+    fn after_stop(&self, tally: Tally, at: Timestamp) -> RunState {
+        let tally = Tally { losses: tally.losses.saturating_add(1), ..tally };
+        match self.after_loss {
+            AfterLoss::Hold => RunState::Finished { outcome: Outcome::Unknown, tally },
+            AfterLoss::Retry if STOPS_MAX < tally.losses => self.after_failure(tally, at, FailureCode::OwnerLost, None),
+            AfterLoss::Retry => {
+                let attempt = tally.attempt.saturating_sub(1);
+                RunState::Planned { due_at: at, resumes: false, tally: Tally { attempt, ..tally } }
+            }
         }
     }
 }

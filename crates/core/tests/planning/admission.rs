@@ -1,6 +1,6 @@
 //! Admission asks in one order: paused, agent, late, condition, overlap, budget, risk.
 
-use punctual_core::plan::{Admission, Approval, Candidate, Facts, ParkReason, admit};
+use punctual_core::plan::{Admission, AgentApproval, Candidate, Facts, ParkReason, admit};
 use punctual_core::run::SkipReason;
 use punctual_core::schedule::{MaxDelay, Overlap, PauseKind};
 use punctual_core::time::{SlotKey, Zone, Zones};
@@ -14,6 +14,7 @@ fn candidate() -> Candidate {
         scheduled_at: at("2026-01-05T09:00:00Z"),
         due_at: at("2026-01-05T09:00:00Z"),
         attempt: 1,
+        has_begun: false,
         resumes: false,
         was_offered: false,
     }
@@ -31,7 +32,9 @@ fn hostile(zone: &Zone) -> Facts<'_> {
         overlap: Overlap::Skip,
         is_busy: true,
         has_budget: false,
-        approval: Approval::Missing,
+        risk_gate: true,
+        agent_may_change: true,
+        agent_approval: AgentApproval::Always,
     }
 }
 
@@ -57,8 +60,41 @@ fn reasons_are_looked_at_in_order() {
     assert_eq!(admit(&run, &facts), Admission::Skip(SkipReason::Budget));
     facts.has_budget = true;
     assert_eq!(admit(&run, &facts), Admission::Park(ParkReason::NeedsApproval));
-    facts.approval = Approval::Given;
-    assert_eq!(admit(&run, &facts), Admission::Start);
+    assert_eq!(admit(&Candidate { resumes: true, ..run }, &facts), Admission::Start);
+}
+
+#[test]
+fn an_operator_who_says_always_is_asked_whatever_the_schedule_says() {
+    use AgentApproval::{Always, Schedule};
+    let zone = Zones::bundled().get("UTC").unwrap();
+    let asks = Admission::Park(ParkReason::NeedsApproval);
+    let manual = Candidate { key: SlotKey::manual(run_id(7)), ..candidate() };
+    for (agent_approval, risk_gate, agent_may_change, expected) in [
+        (Always, false, false, asks),
+        (Always, false, true, asks),
+        (Always, true, true, asks),
+        (Schedule, true, true, asks),
+        (Schedule, true, false, Admission::Start),
+        (Schedule, false, true, Admission::Start),
+    ] {
+        let facts = Facts { agent_approval, risk_gate, agent_may_change, ..friendly(&zone) };
+        for run in [candidate(), manual.clone(), Candidate { attempt: 2, ..candidate() }] {
+            assert_eq!(admit(&run, &facts), expected, "{run:?} {facts:?}");
+            // An approval is for the start that it was asked for.
+            assert_eq!(admit(&Candidate { resumes: true, ..run }, &facts), Admission::Start, "{facts:?}");
+        }
+    }
+}
+
+#[test]
+fn what_has_begun_before_is_not_late() {
+    let zone = Zones::bundled().get("UTC").unwrap();
+    for max_delay in [MaxDelay::Day, MaxDelay::Duration(Elapsed::from_seconds(60))] {
+        let facts = Facts { now: at("2026-01-07T09:00:00Z"), max_delay, ..friendly(&zone) };
+        assert!(matches!(admit(&candidate(), &facts), Admission::Skip(_)), "{max_delay:?}");
+        let stopped = Candidate { has_begun: true, ..candidate() };
+        assert_eq!(admit(&stopped, &facts), Admission::Start, "{max_delay:?}");
+    }
 }
 
 fn friendly(zone: &Zone) -> Facts<'_> {
@@ -69,7 +105,8 @@ fn friendly(zone: &Zone) -> Facts<'_> {
         condition: None,
         is_busy: false,
         has_budget: true,
-        approval: Approval::NotNeeded,
+        risk_gate: false,
+        agent_approval: AgentApproval::Schedule,
         ..hostile(zone)
     }
 }

@@ -2,6 +2,7 @@
 
 use punctual_core::RunId;
 use punctual_core::ScheduleId;
+use punctual_core::plan::AgentApproval;
 use punctual_engine::approvals::digest;
 use punctual_engine::edit::EditError;
 use punctual_engine::roster::{AgentInfo, Agents, Risk};
@@ -162,4 +163,35 @@ fn a_yes_is_used_up_when_the_work_has_begun() {
     world.node("b");
     world.advance(MINUTE);
     assert_eq!(world.state(run), "waiting");
+}
+
+/// Says which runs of `reporter` need an approval, to nodes that are there already, too.
+fn say(world: &World, approval: AgentApproval) {
+    let agents = world.settings.roster.now();
+    let infos = agents.infos.iter().map(|(name, info)| (name.clone(), AgentInfo { approval, ..info.clone() }));
+    world.settings.roster.exchange(Agents::new(infos.collect(), Default::default()));
+}
+
+#[test]
+fn an_agent_that_always_asks_does_so_without_a_gate_and_only_while_it_is_said() {
+    let mut world = World::at("08:59");
+    say(&world, AgentApproval::Always);
+    world.node("a");
+    let id = world.create(json!({"trigger": {"cron": [{"expression": "0 9,10,11 * * *"}]}}));
+    world.advance_to("09:30");
+    assert_eq!(world.story(id)[0], "09:00 waiting");
+    let triggered = world.trigger(id);
+    world.settle();
+    assert_eq!(world.state(triggered), "planned", "one of the schedule waits already");
+    let (run, seen) = world.shown(id);
+    world.approve(run, &seen).unwrap();
+    world.settle();
+    assert_eq!((world.state(run).as_str(), world.state(triggered).as_str()), ("succeeded", "waiting"));
+    now_or_never(world.editor().deny(triggered, &digest(&world.run(triggered)), world.now)).unwrap();
+    // A reload is for what is claimed from then on.
+    say(&world, AgentApproval::Schedule);
+    world.advance_to("10:30");
+    say(&world, AgentApproval::Always);
+    world.advance_to("11:30");
+    assert_eq!(world.story(id)[2..4], ["10:00 succeeded", "11:00 waiting"]);
 }

@@ -125,7 +125,7 @@ fn a_run_that_kills_its_node_each_time_comes_to_an_end() {
 
 #[test]
 fn the_first_loss_is_tried_again_at_once_and_the_second_after_a_rest() {
-    let mut world = World::at("08:59");
+    let mut world = World::exclusive_at("08:59");
     world.work("reporter", Way::Stays);
     let id = world.create(json!({
         "trigger": {"at": "2026-01-05T09:00:00Z"},
@@ -133,14 +133,38 @@ fn the_first_loss_is_tried_again_at_once_and_the_second_after_a_rest() {
     }));
     world.node("a");
     world.advance_to("09:00");
-    world.stop("a");
+    world.kill("a");
     world.node("b");
     world.settle();
     assert_eq!(world.starts(id), ["09:00 at 09:00", "09:00 at 09:00"]);
-    world.stop("b");
+    world.kill("b");
     world.node("c");
     world.advance(minutes(11));
     assert_eq!(world.starts(id), ["09:00 at 09:00", "09:00 at 09:00", "09:00 at 09:10"]);
+}
+
+#[test]
+fn a_stop_costs_nothing_however_often_the_nodes_are_stopped() {
+    let mut world = World::at("08:59");
+    world.work("reporter", Way::Stays);
+    let id = world.create(json!({
+        "trigger": {"at": "2026-01-05T09:00:00Z"},
+        "policy": {"retry": {"max_attempts": 1}, "max_delay": {"duration": "1m"}},
+    }));
+    world.node("a");
+    world.advance_to("09:00");
+    world.advance(minutes(10));
+    world.stop("a");
+    for node in ["b", "c"] {
+        world.node(node);
+        world.settle();
+        world.stop(node);
+    }
+    world.work("reporter", Way::Succeeds);
+    world.node("d");
+    world.settle();
+    assert_eq!(world.starts(id), ["09:00 at 09:00", "09:00 at 09:10", "09:00 at 09:10", "09:00 at 09:10"]);
+    assert_eq!(world.story(id), ["09:00 succeeded"]);
 }
 
 #[test]

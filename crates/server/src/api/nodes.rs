@@ -23,6 +23,9 @@ pub(crate) struct AgentView {
     runner: Option<&'static str>,
     /// What it may do: `read`, `write` or `exec`.
     risk: Option<&'static str>,
+    /// Which of its runs need an approval: `always` is all of them, `schedule` those whose schedule asks for it.
+    #[schema(example = "schedule")]
+    approval: Option<&'static str>,
     max_concurrent: Option<u32>,
     timeout_ms: Option<i64>,
     /// The nodes that have it.
@@ -44,6 +47,7 @@ pub(crate) async fn agents(State(app): State<App>, _: Caller) -> Result<Json<Vec
             agent_id: name.clone(),
             runner: info.map(|info| info.runner),
             risk: info.map(|info| info.risk.name()),
+            approval: info.map(|info| info.approval.as_str()),
             max_concurrent: info.and_then(|info| info.max_concurrent),
             timeout_ms: info.map(|info| info.timeout.milliseconds()),
             nodes: nodes.iter().filter(|node| node.agents.contains(name)).map(|node| node.name.clone()).collect(),

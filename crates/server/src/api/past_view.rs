@@ -24,6 +24,8 @@ pub(crate) enum ResultStatus {
     Cancelled,
     /// It was answered without a try.
     Skipped,
+    /// Its node was stopped, and the run goes on: that costs no attempt.
+    Stopped,
 }
 
 impl From<Verdict> for ResultStatus {
@@ -33,6 +35,7 @@ impl From<Verdict> for ResultStatus {
             Verdict::Failed => ResultStatus::Fail,
             Verdict::Cancelled => ResultStatus::Cancelled,
             Verdict::Skipped => ResultStatus::Skipped,
+            Verdict::Stopped => ResultStatus::Stopped,
         }
     }
 }
@@ -44,6 +47,7 @@ impl From<ResultStatus> for Verdict {
             ResultStatus::Fail => Verdict::Failed,
             ResultStatus::Cancelled => Verdict::Cancelled,
             ResultStatus::Skipped => Verdict::Skipped,
+            ResultStatus::Stopped => Verdict::Stopped,
         }
     }
 }
@@ -173,6 +177,13 @@ impl PastView {
     fn with_attempt(self, attempt: &Attempt, with_output: bool) -> PastView {
         let report = &attempt.report;
         let (code, message) = match (&report.error, &attempt.event) {
+            (_, RunEvent::Stopped { .. }) => {
+                let follows = match attempt.retry_at {
+                    Some(_) => "the run goes on, and no attempt was used up",
+                    None => "whether the work was done is not known, and it is not tried again",
+                };
+                (Some("stopped".to_owned()), Some(format!("its node was stopped while it was at work: {follows}")))
+            }
             (Some(error), _) => (Some(error.code.clone()), Some(error.message.clone())),
             (None, RunEvent::OwnerLost { .. }) => {
                 let message = "its node was lost while it was at work: how far it came is not known";

@@ -24,7 +24,9 @@ pub(crate) async fn touched(app: &App, run: &Run) -> Result<Touched, ApiError> {
         touched.asked = entries.iter().find(|entry| entry.body.run() == Some(run.id)).and_then(by);
     }
     let is_cancelled = matches!(run.state, RunState::Finished { outcome: Outcome::Cancelled, .. });
-    if run.terms.risk_gate || run.is_cancelling || is_cancelled {
+    // A claim that counted no attempt may have been sent to wait for an approval.
+    let may_have_waited = u64::from(run.state.tally().attempt) < run.epoch();
+    if may_have_waited || run.is_cancelling || is_cancelled {
         let end = before(app, run.ended_at.unwrap_or_else(|| app.now()) + AROUND).await?;
         let from = before(app, run.due_at - AROUND).await?.max(end.saturating_sub(LOOKED_AT as u64));
         for entry in app.store.entries(from, LOOKED_AT).await? {

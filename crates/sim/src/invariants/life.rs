@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use punctual_core::RunId;
 use punctual_core::journal::{Body, Entry, World};
-use punctual_core::run::{AfterLoss, Outcome, Run, RunEvent, RunState};
+use punctual_core::run::{AfterLoss, Outcome, Run, RunEvent, RunState, STOPS_MAX};
 
 use super::{Check, ensure, events};
 
@@ -89,6 +89,16 @@ impl Lives {
             }
             RunEvent::HandedBack { .. } => life.handed_back += 1,
             RunEvent::OwnerLost { .. } if matches!(before.state, RunState::Running { .. }) => life.losses += 1,
+            RunEvent::Stopped { .. } => {
+                life.losses += 1;
+                // A stop gives the attempt back, unless the run seems to be what stops its nodes.
+                let is_free = before.terms.after_loss == AfterLoss::Retry && life.losses <= STOPS_MAX;
+                life.handed_back += u32::from(is_free);
+                let goes_on = is_free && !before.is_cancelling;
+                ensure("I6", !goes_on || !after.state.is_final(), || {
+                    format!("run {id} was stopped with its node, and is {}", after.state.name())
+                })?;
+            }
             _ => {}
         }
         ensure("I1", after.epoch() == life.epoch, || {
@@ -136,6 +146,7 @@ fn is_legal(before: &RunState, event: &RunEvent, after: &RunState) -> bool {
             ends(Outcome::Failed(*code)) || *is_retryable && (goes_back || ends(Outcome::Cancelled))
         }
         (S::Running { .. }, E::OwnerLost { .. }) => goes_back || matches!(after, S::Finished { .. }),
+        (S::Running { .. }, E::Stopped { .. }) => goes_back || matches!(after, S::Finished { .. }),
         (S::Running { .. }, E::CancelAsked) => before == after,
         (S::Planned { .. } | S::Claimed { .. } | S::Running { .. }, E::Cancelled) => ends(Outcome::Cancelled),
         _ => false,

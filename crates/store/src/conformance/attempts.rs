@@ -1,6 +1,7 @@
 //! Claims about [`crate::Claims::settle`] and [`crate::Claims::finish`]: writes under an epoch, and what attempts add up to.
 #![expect(missing_docs, reason = "the names are the claims")]
 
+use punctual_core::journal::Verdict;
 use punctual_core::run::{FailureCode, Outcome, RunEvent, RunState, SkipReason, Tally, WaitFor};
 use punctual_core::schedule::{Pause, PauseKind, ScheduleState};
 use punctual_core::{Elapsed, RunId};
@@ -9,7 +10,7 @@ use uuid::Uuid;
 
 use super::bench::{ALL, Bench, at, failed, said};
 use super::block_on;
-use crate::{AttemptReport, Decision, RunWritten, Settlement};
+use crate::{AttemptReport, Decision, HistoryFilter, HistoryWhat, RunWritten, Settlement};
 
 pub fn admission_is_written_as_it_decided(bench: &mut Bench) {
     let node = bench.join("a");
@@ -183,11 +184,11 @@ pub fn a_node_reports_ends_and_nothing_else(bench: &mut Bench) {
         RunEvent::Kept,
         RunEvent::Parked,
     ];
-    let lost = RunEvent::OwnerLost { at: now };
+    let own = [RunEvent::OwnerLost { at: now }, RunEvent::Stopped { at: now }];
     let check = |bench: &mut Bench, epoch| {
-        // What is at work may be lost; what is not, not.
+        // What is at work may be lost or stopped; what is not, not.
         let is_at_work = bench.state(id) == "running";
-        for event in not_ends.into_iter().chain((!is_at_work).then_some(lost)) {
+        for event in not_ends.into_iter().chain(own.into_iter().filter(|_| !is_at_work)) {
             let report = AttemptReport { run: id, epoch, event, report: said("") };
             let finish = |bench: &mut Bench| block_on(bench.store.finish(bench.now, vec![report])).unwrap();
             let written = bench.changes_nothing("no end", finish);
@@ -216,6 +217,33 @@ pub fn a_node_may_lose_its_own_work(bench: &mut Bench) {
     assert_eq!(bench.finish(&running, lost), written, "the same report again");
     assert_eq!(bench.finish(&running, RunEvent::Succeeded), RunWritten::Stale);
     assert_eq!(bench.claim_one(node).epoch(), 2);
+}
+
+pub fn a_stop_gives_the_attempt_back_and_is_told_as_one(bench: &mut Bench) {
+    let id = bench.due_run(json!({"policy": {"retry": {"max_attempts": 1}}}));
+    let node = bench.join("a");
+    let running = bench.start_one(node);
+    bench.pass(1);
+    let stopped = RunEvent::Stopped { at: bench.now };
+    let written = bench.finish(&running, stopped);
+    assert_eq!(bench.run(id).state.tally(), Tally { attempt: 0, epoch: 1, losses: 1 });
+    assert_eq!(bench.run(id).planned_for(), Some(bench.now), "it goes on at once");
+    assert_eq!(bench.finish(&running, stopped), written, "the same report again");
+    let again = bench.start_one(node);
+    assert_eq!((again.id, again.epoch(), again.state.tally().attempt), (id, 2, 1));
+    bench.finish(&again, RunEvent::Succeeded);
+    let filter = HistoryFilter { run: Some(id), limit: ALL, ..HistoryFilter::default() };
+    let items = block_on(bench.store.history(&filter)).unwrap();
+    let ends: Vec<&str> = items
+        .iter()
+        .map(|item| match &item.what {
+            HistoryWhat::Attempt(attempt) => attempt.event.name(),
+            _ => "no attempt",
+        })
+        .collect();
+    assert_eq!(ends, ["succeeded", "stopped"]);
+    let only = HistoryFilter { verdict: Some(Verdict::Stopped), ..filter };
+    assert_eq!(block_on(bench.store.count_history(&only)).unwrap(), 1);
 }
 
 pub fn what_a_node_has_not_begun_it_may_give_back_or_call_off(bench: &mut Bench) {

@@ -254,6 +254,8 @@ impl Generator {
                 RunEvent::Skipped(SkipReason::Quota),
                 RunEvent::Resumed { at },
                 RunEvent::OwnerLost { at },
+                RunEvent::Stopped { at },
+                RunEvent::Stopped { at },
                 RunEvent::WaitExpired { at },
                 RunEvent::Claimed { owner: super::names::node_id(1), at },
             ]),

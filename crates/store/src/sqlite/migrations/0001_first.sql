@@ -26,7 +26,7 @@ CREATE TABLE journal (
     -- Over the entry before, the number, the time and the body.
     checksum INTEGER NOT NULL,
     -- What the body says, for what is history: how it ended, when it began or was scheduled, and what it came to.
-    verdict TEXT CHECK (verdict IN ('succeeded', 'failed', 'cancelled', 'skipped')),
+    verdict TEXT CHECK (verdict IN ('succeeded', 'failed', 'cancelled', 'skipped', 'stopped')),
     agent TEXT,
     project TEXT,
     shown_at INTEGER,

@@ -69,6 +69,8 @@ struct Cli {
 enum Command {
     Up(Box<up::UpArgs>),
     Schedule(schedule::ScheduleArgs),
+    Pause(schedule::PauseArgs),
+    Resume(schedule::ResumeArgs),
     Trigger(trigger::TriggerArgs),
     Cancel(cancel::CancelArgs),
     Plan(plan::PlanArgs),
@@ -122,6 +124,8 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(args) => up::run(*args)?,
         Command::Schedule(args) => wait(schedule::run(args))??,
+        Command::Pause(args) => wait(schedule::pause(args))??,
+        Command::Resume(args) => wait(schedule::resume(args))??,
         Command::Trigger(args) => return wait(trigger::run(args))?,
         Command::Cancel(args) => wait(cancel::run(args))??,
         Command::Plan(args) => wait(plan::run(args))??,

@@ -110,7 +110,7 @@ impl Paint {
             "succeeded" | "done" => Paint::Good,
             "failed" | "unknown" => Paint::Bad,
             "running" | "taken" => Paint::Busy,
-            "waiting" | "retrying" | "paused" => Paint::Waiting,
+            "waiting" | "retrying" | "paused" | "stopped" => Paint::Waiting,
             "skipped" | "cancelled" | "disabled" | "ended" | "finished" => Paint::Quiet,
             _ => Paint::Plain,
         }

@@ -79,7 +79,7 @@ pub(crate) async fn run(args: TimersArgs) -> anyhow::Result<()> {
             last.map_or_else(dash, |at| wall.passed(at)).into(),
             it.shown_name().into(),
             it.agent_id.clone().into(),
-            Cell::state(it.shown_state()),
+            Cell::state(it.shown_state(&wall)),
         ]
     });
     let text = table(&COLUMNS, rows);

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::times::Wall;
+
 /// A schedule.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,6 +34,8 @@ pub(crate) struct Pause {
     pub(crate) at: Timestamp,
     pub(crate) source: String,
     pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Timestamp>,
 }
 
 impl Schedule {
@@ -41,12 +45,13 @@ impl Schedule {
     }
 
     /// Where it is in its life, with the reason.
-    pub(crate) fn shown_state(&self) -> String {
+    pub(crate) fn shown_state(&self, wall: &Wall) -> String {
         match (&self.pause, &self.end_reason) {
-            (Some(pause), _) => match &pause.reason {
-                Some(reason) => format!("{}: {reason}", pause.kind),
-                None => pause.kind.clone(),
-            },
+            (Some(pause), _) => {
+                let until = pause.until.map(|at| format!(" until {}", wall.beside(at, wall.now))).unwrap_or_default();
+                let reason = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("{}{until}{reason}", pause.kind)
+            }
             (None, Some(reason)) => format!("{}: {reason}", self.state),
             (None, None) => self.state.clone(),
         }

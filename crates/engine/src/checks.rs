@@ -217,12 +217,15 @@ impl NextRun {
 /// A slot up to the cursor has its answer: a planned run, or one that was called off and does not run. Only behind the cursor
 /// the timetable says what is next.
 pub fn next_run_at(schedule: &Schedule, planned: Option<Timestamp>, settings: &Settings, now: Timestamp) -> NextRun {
-    if !schedule.is_active() {
-        return NextRun::Never;
-    }
+    // A pause that ends by itself has a next run after its end.
+    let from = match schedule.paused_until() {
+        Some(until) => until.max(now),
+        None if schedule.is_active() => now,
+        None => return NextRun::Never,
+    };
     let open = match schedule.timetable(&settings.zones, &settings.calendars) {
         Ok(timetable) => {
-            first_run_that(timetable.slots(now.max(schedule.cursor.at)), |slot| schedule.cursor.is_new(slot))
+            first_run_that(timetable.slots(from.max(schedule.cursor.at)), |slot| schedule.cursor.is_new(slot))
         }
         Err(_) => NextRun::Never,
     };

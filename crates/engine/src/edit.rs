@@ -12,7 +12,7 @@ use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
 };
 use punctual_core::time::{SlotKey, Timetable};
-use punctual_core::{By, RunId, ScheduleId};
+use punctual_core::{Actor, By, RunId, ScheduleId};
 use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
 use tracing::warn;
 
@@ -127,7 +127,7 @@ impl Editor {
             if let Some(expected) = version.filter(|expected| *expected != before.version) {
                 return Err(EditError::OtherVersion { schedule: id, found: before.version, expected });
             }
-            let (edited, write) = self.edited(&subject, change(before), now).await?;
+            let (edited, write) = self.edited(&subject, change(before), now)?;
             let write = PlanWrite { by: self.by.clone(), ..write };
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
                 return Ok(edited);
@@ -136,7 +136,7 @@ impl Editor {
         Err(EditError::Busy(id))
     }
 
-    /// Pauses a schedule, or switches it off: what lies ahead is withdrawn. A pause of what is paused changes nothing.
+    /// Pauses a schedule, or switches it off: what lies ahead is withdrawn. A pause of what is paused changes only when it ends.
     pub async fn pause(&self, id: ScheduleId, pause: Pause, now: Timestamp) -> Result<Schedule, EditError> {
         self.edit(id, None, now, |schedule| {
             // What fires when it is enabled is never done for good: it can be switched off, and on again.
@@ -146,7 +146,13 @@ impl Editor {
                 ScheduleState::Ended(EndReason::Done) => is_immediate,
                 ScheduleState::Paused(_) | ScheduleState::Ended(_) => false,
             };
-            let state = if can_pause { ScheduleState::Paused(pause.clone()) } else { schedule.state.clone() };
+            let state = match &schedule.state {
+                _ if can_pause => ScheduleState::Paused(pause.clone()),
+                ScheduleState::Paused(before) if before.kind == pause.kind => {
+                    ScheduleState::Paused(Pause { until: pause.until, ..before.clone() })
+                }
+                other => other.clone(),
+            };
             Schedule { state, ..schedule.clone() }
         })
         .await
@@ -154,15 +160,17 @@ impl Editor {
 
     /// Lets a paused schedule go on: the slots of the pause are recorded, and what lies ahead is planned.
     pub async fn resume(&self, id: ScheduleId, now: Timestamp) -> Result<Schedule, EditError> {
-        self.edit(id, None, now, |schedule| match &schedule.state {
-            ScheduleState::Paused(pause) => Schedule {
-                state: ScheduleState::Active,
-                trigger: trigger_when_enabled(&schedule.trigger, pause.kind, now),
-                ..schedule.clone()
-            },
-            ScheduleState::Active | ScheduleState::Ended(_) => schedule.clone(),
-        })
-        .await
+        self.edit(id, None, now, |schedule| resumed(schedule, now)).await
+    }
+
+    /// What ends a pause whose time has come. The schedule goes on from the end of the pause, not from now: slots that lie between
+    /// were missed by planning, not by the pause.
+    pub(crate) fn end_pause(&self, subject: &PlanSubject, now: Timestamp) -> Result<PlanWrite, EditError> {
+        let before = &*subject.task.record.schedule;
+        let until = before.paused_until().map_or(now, |until| until.min(now));
+        let (_, write) = self.edited(subject, resumed(before, until), until)?;
+        let by = By { reason: Some("pause ended".to_owned()), ..By::new(Actor::Operator) };
+        Ok(PlanWrite { by: Some(by), ..write })
     }
 
     /// Deletes a schedule: the planned runs of its slots are withdrawn, what else is planned is cancelled (another try, or a
@@ -170,7 +178,7 @@ impl Editor {
     pub async fn delete(&self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
         for _ in 0..TRIES_MAX {
             let subject = self.up_to_date(id, now).await?;
-            let skips = self.left_skips(&subject, now).await?;
+            let skips = self.left_skips(&subject, now)?;
             let withdrawn = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.id).collect();
             let base = PlanBase::new(&subject.task.record, &self.settings).write(skips, |_| {});
             let write =
@@ -223,7 +231,7 @@ impl Editor {
         Ok(self.store.cancel(now, run, self.by.clone()).await?)
     }
 
-    async fn edited(
+    fn edited(
         &self,
         subject: &PlanSubject,
         wanted: Schedule,
@@ -255,7 +263,7 @@ impl Editor {
             let write = self.resumed(subject, &edited, now);
             return Ok((edited, write));
         }
-        let skips = if goes_on { vec![] } else { self.left_skips(subject, now).await? };
+        let skips = if goes_on { vec![] } else { self.left_skips(subject, now)? };
         let stored = edited.clone();
         let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, &*self.ids, now);
         write.skips.splice(0..0, skips);
@@ -310,7 +318,7 @@ impl Editor {
 
     /// The slots up to now that are left without an answer, and get none any more: those of a pause, or those for which there
     /// was no room because too many waited. One range, where nothing stood in it before.
-    async fn left_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
+    fn left_skips(&self, subject: &PlanSubject, now: Timestamp) -> Result<Vec<SkipEntry>, EditError> {
         let schedule = &*subject.task.record.schedule;
         let reason = match &schedule.state {
             ScheduleState::Paused(pause) => pause.kind.skip_reason(),
@@ -344,6 +352,18 @@ impl Editor {
             "schedule {} left more slots than are recorded: those from {} to {now} are not", schedule.id, cursor.at
         );
         Ok(skips)
+    }
+}
+
+/// The same schedule, going on.
+fn resumed(schedule: &Schedule, now: Timestamp) -> Schedule {
+    match &schedule.state {
+        ScheduleState::Paused(pause) => Schedule {
+            state: ScheduleState::Active,
+            trigger: trigger_when_enabled(&schedule.trigger, pause.kind, now),
+            ..schedule.clone()
+        },
+        ScheduleState::Active | ScheduleState::Ended(_) => schedule.clone(),
     }
 }
 

@@ -16,6 +16,7 @@ use punctual_store::{PlanTask, PlanWrite, Result, ScheduleChange, Store, Written
 use tracing::{error, info, warn};
 
 use crate::batch;
+use crate::edit::Editor;
 use crate::ids::Ids;
 use crate::planner_lease::Term;
 use crate::recovery::{Recovered, Recovering};
@@ -210,6 +211,9 @@ impl Planner {
     /// What one schedule needs.
     async fn decide(&mut self, task: PlanTask, now: Timestamp) -> Result<Option<Decided>> {
         let schedule = Arc::clone(&task.record.schedule);
+        if schedule.paused_until().is_some_and(|until| until <= now) {
+            return self.end_pause(&schedule, now).await;
+        }
         let timetable = match unless_it_panics(schedule.id, || self.timetable(&schedule)) {
             Some(Ok(timetable)) => timetable,
             Some(Err(problem)) => {
@@ -253,6 +257,24 @@ impl Planner {
             write.change = ScheduleChange::Put(Box::new(ended));
         }
         write
+    }
+
+    /// Ends a pause whose time has come.
+    async fn end_pause(&self, schedule: &Schedule, now: Timestamp) -> Result<Option<Decided>> {
+        let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
+        let editor = Editor::new(Arc::clone(&self.store), Arc::clone(&self.ids), Arc::clone(&self.settings));
+        match unless_it_panics(schedule.id, || editor.end_pause(&subject, now)) {
+            Some(Ok(write)) => {
+                let name = schedule.name.clone().unwrap_or_else(|| schedule.id.to_string());
+                info!(schedule.id = %schedule.id, "the pause of schedule {name} has ended");
+                Ok(Some(Decided::Write(Box::new(write))))
+            }
+            Some(Err(problem)) => {
+                error!(schedule.id = %schedule.id, %problem, "the pause of schedule {} cannot be ended", schedule.id);
+                Ok(Some(Decided::Failed))
+            }
+            None => Ok(Some(Decided::Failed)),
+        }
     }
 
     /// Notes each day that has begun in a zone, once.

@@ -104,8 +104,8 @@ impl Recovered {
         }
         let mut write = PlanBase::new(record, settings).write(skips, |entry| {
             entry.cursor = recovery.plan.cursor.clone();
-            // A paused schedule has nothing to plan; the others go on at once behind the outage.
-            entry.plan_at = schedule.is_active().then_some(now);
+            // A paused schedule has nothing to plan but its end; the others go on at once behind the outage.
+            entry.plan_at = if schedule.is_active() { Some(now) } else { schedule.paused_until() };
             entry.outage = recovery.rest;
             // What stays planned may still be where older zone data had put it: that is for planning to see.
             entry.zone_data.clone_from(&record.zone_data);

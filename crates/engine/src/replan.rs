@@ -63,7 +63,8 @@ impl PlanBase {
         let runs = plan.runs().map(|slot| planned_run(RunId(ids.next(now)), schedule, timetable, slot)).collect();
         self.write(skips, |entry| {
             entry.cursor = plan.cursor.clone();
-            entry.plan_at = plan.wake_at;
+            // A pause that ends by itself is ended by planning.
+            entry.plan_at = plan.wake_at.or(schedule.paused_until());
             entry.runs = runs;
         })
     }

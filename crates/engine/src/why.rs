@@ -439,7 +439,8 @@ fn paused_by(pause: &Pause, zone: &Zone) -> String {
         PauseKind::Disabled => "disabled",
     };
     let reason = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("its schedule was {word} by {} at {}{reason}", pause.source, shown(zone, pause.at))
+    let until = pause.until.map(|at| format!(" until {}", shown(zone, at))).unwrap_or_default();
+    format!("its schedule was {word} by {} at {}{until}{reason}", pause.source, shown(zone, pause.at))
 }
 
 /// Why a slot or a run is answered without a try, in a sentence.

@@ -157,7 +157,7 @@ impl Client {
                 editor.edit(id, None, now, change).await?
             }
             Request::Pause(id, kind) => {
-                let pause = Pause { kind, at: now, source: "client".to_owned(), reason: None };
+                let pause = Pause { kind, at: now, source: "client".to_owned(), reason: None, until: None };
                 editor.pause(id, pause, now).await?
             }
             Request::Resume(id) => editor.resume(id, now).await?,
@@ -239,7 +239,7 @@ pub(crate) async fn pause_all(sim: &Arc<Sim>, process: &Process) -> Result<(), E
     let now = process.clock.now();
     let ids: Vec<ScheduleId> = sim.store.look(|state| state.world.schedules.keys().copied().collect());
     for id in ids {
-        let pause = Pause { kind: PauseKind::Paused, at: now, source: "the end".to_owned(), reason: None };
+        let pause = Pause { kind: PauseKind::Paused, at: now, source: "the end".to_owned(), reason: None, until: None };
         match process.editor.pause(id, pause, now).await {
             Ok(_) | Err(EditError::NotFound(_)) => {}
             Err(error) => return Err(error),

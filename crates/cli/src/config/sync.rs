@@ -142,7 +142,7 @@ impl FileSchedule {
     fn state_from(&self, trigger: &Trigger, now: Timestamp, existing: Option<&Schedule>) -> ScheduleState {
         let disabled = || {
             let source = PAUSE_SOURCE.to_owned();
-            ScheduleState::Paused(Pause { kind: PauseKind::Disabled, at: now, source, reason: None })
+            ScheduleState::Paused(Pause { kind: PauseKind::Disabled, at: now, source, reason: None, until: None })
         };
         let Some(existing) = existing else {
             return if self.enabled { ScheduleState::Active } else { disabled() };
@@ -216,7 +216,7 @@ mod tests {
 
     fn disabled(since: &str) -> ScheduleState {
         let (kind, source) = (PauseKind::Disabled, "config".to_owned());
-        ScheduleState::Paused(Pause { kind, at: at(since), source, reason: None })
+        ScheduleState::Paused(Pause { kind, at: at(since), source, reason: None, until: None })
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(again.trigger, Trigger::Immediate(Immediate { at: at(LATER) }));
 
         let (kind, source) = (PauseKind::Disabled, "ada".to_owned());
-        let by_ada = ScheduleState::Paused(Pause { kind, at: at(FIRST_SEEN), source, reason: None });
+        let by_ada = ScheduleState::Paused(Pause { kind, at: at(FIRST_SEEN), source, reason: None, until: None });
         let paused = Schedule { state: by_ada.clone(), ..stored(on) };
         assert_eq!(file(on).edit_of(&paused, at(LATER)), None);
         assert_eq!(file(off).edit_of(&paused, at(LATER)), None);

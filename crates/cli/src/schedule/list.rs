@@ -65,7 +65,7 @@ pub(super) async fn run(args: ListArgs) -> anyhow::Result<()> {
             it.project_id.clone().unwrap_or_else(|| "-".to_owned()).into(),
             it.description.clone().into(),
             it.next_execution_at.map_or_else(|| "-".to_owned(), |at| wall.date_time(at)).into(),
-            Cell::state(it.shown_state()),
+            Cell::state(it.shown_state(&wall)),
             ids::shown(it.schedule_id).into(),
         ]
     });

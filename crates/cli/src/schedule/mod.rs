@@ -9,6 +9,7 @@ mod rm;
 mod show;
 
 pub(crate) use fields::object;
+pub(crate) use pause::{PauseArgs, ResumeArgs, pause, resume};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -30,8 +31,8 @@ enum Command {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Edit(Box<edit::EditArgs>),
-    Pause(pause::PauseArgs),
-    Resume(pause::ResumeArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
     Rm(rm::RmArgs),
 }
 
@@ -41,8 +42,8 @@ pub(crate) async fn run(args: ScheduleArgs) -> anyhow::Result<()> {
         Command::List(args) => list::run(args).await,
         Command::Show(args) => show::run(args).await,
         Command::Edit(args) => edit::run(*args).await,
-        Command::Pause(args) => pause::pause(args).await,
-        Command::Resume(args) => pause::resume(args).await,
+        Command::Pause(args) => pause(args).await,
+        Command::Resume(args) => resume(args).await,
         Command::Rm(args) => rm::run(args).await,
     }
 }
@@ -75,7 +76,7 @@ fn shown(body: &Value, schedule: &Schedule, wall: &Wall) -> String {
         ("project", schedule.project_id.clone().unwrap_or_default()),
         ("when", schedule.description.clone()),
         ("zone", schedule.timezone.clone()),
-        ("state", schedule.shown_state()),
+        ("state", schedule.shown_state(wall)),
         ("paused", paused.unwrap_or_default()),
         ("next", next.unwrap_or_default()),
         ("started", plural(schedule.runs_started as usize, "run")),

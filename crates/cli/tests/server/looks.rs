@@ -1,5 +1,6 @@
 //! How answers look to a person at a terminal, and what a person may type: tables, ids, colours, times, names.
 
+use punctual_lab::postgres::{Durability, Server as Postgres};
 use serde_json::Value;
 
 use crate::stand_in::StandIn;
@@ -450,4 +451,55 @@ fn a_shell_completes_names_and_asks_no_stranger() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         has(&said(&empty, &["completions", shell], 0), &["punctual", "PUNCTUAL_COMPLETE"]);
     }
+}
+
+#[test]
+fn a_pause_ends_by_itself_on_the_server() {
+    let (place, server) = up("looks-pause");
+    a_pause_ends(&place);
+    assert!(server.stop().success());
+    place.verify();
+}
+
+#[test]
+fn a_pause_ends_by_itself_on_the_server_with_postgres() {
+    let postgres = Postgres::start(Durability::Off).expect("PostgreSQL starts");
+    let place = Place::new("looks-pause-postgres", CONFIG).with_database(&postgres.address());
+    let server = place.up();
+    place.until("the server has joined", |place| place.read("log").contains("has joined"));
+    a_pause_ends(&place);
+    assert!(server.stop().success());
+    place.verify();
+}
+
+fn a_pause_ends(place: &Place) {
+    for name in ["one", "two", "three"] {
+        said(place, &["schedule", "add", "--agent", "reporter", "--name", name, "--cron", "*/5 * * * *"], 0);
+    }
+    let text = said(place, &["pause", "one", "--for", "2s", "--reason", "a rest"], 0);
+    has(&text, &["one is paused until ", ": a rest, and runs next at "]);
+    // Nobody waits for it here: the server ends it.
+    place.until("the pause has ended", |place| place.json(&["schedule", "show", "one", "--json"])["state"] == "active");
+    has(&place.read("log"), &["the pause of schedule one has ended"]);
+    let until =
+        place.json(&["schedule", "pause", "one", "--until", "2031-03-09 06:30", "--json"])["pause"]["until"].clone();
+    assert_eq!(until, "2031-03-09T06:30:00Z");
+    has(&said(place, &["timers"], 0), &["paused until 2031-03-09 06:30:00"]);
+    has(&said(place, &["why", "one"], 0), &["until 2031-03-09 06:30:00"]);
+    for (args, problem) in [
+        (&["pause", "one", "--for", "0s"][..], "use a duration"),
+        (&["pause", "one", "--for", "soon"], "use a duration"),
+        (&["pause", "one", "--for", "20000d"], "--for: "),
+        (&["pause", "one", "--until", "2020-01-01"], "--until: "),
+        (&["pause", "one", "--for", "1h", "--until", "18:00"], "cannot be used with"),
+        (&["pause"], "required"),
+        (&["pause", "one", "--all"], "cannot be used with"),
+    ] {
+        has(&said(place, args, 2), &[problem]);
+    }
+    // All of them, and back: what is paused already keeps its end.
+    let all = place.json(&["pause", "--all", "--for", "1h", "--json"]);
+    assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
+    has(&said(place, &["pause", "--all"], 0), &["There is no schedule to pause"]);
+    has(&said(place, &["resume", "--all"], 0), &["one is active", "two is active", "three is active"]);
 }

@@ -315,6 +315,14 @@ impl Schedule {
         self.bounds.max_runs().is_some_and(|max| max < self.runs_started.saturating_add(waiting as u64))
     }
 
+    /// When it goes on by itself, if it is paused until then.
+    pub fn paused_until(&self) -> Option<Timestamp> {
+        match &self.state {
+            ScheduleState::Paused(pause) => pause.until,
+            ScheduleState::Active | ScheduleState::Ended(_) => None,
+        }
+    }
+
     /// Whether it produces runs.
     pub fn is_active(&self) -> bool {
         self.state == ScheduleState::Active

@@ -13,7 +13,7 @@ pub enum ScheduleState {
     /// It does.
     #[default]
     Active,
-    /// It does not, until somebody says so.
+    /// It does not, until somebody says so or the pause ends by itself.
     Paused(Pause),
     /// It never will again.
     Ended(EndReason),
@@ -32,6 +32,9 @@ pub struct Pause {
     /// Why, in the words of whoever did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// When it ends by itself; none if somebody has to end it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// Paused or switched off: the same state, told apart in the record.

@@ -13,6 +13,7 @@ mod older_copy;
 mod outage;
 mod overlap;
 mod pauses;
+mod pauses_that_end;
 mod recovery;
 mod refusals;
 mod restart;

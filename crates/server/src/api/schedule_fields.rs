@@ -368,7 +368,7 @@ impl ScheduleFields {
         let state = match self.enabled {
             Some(false) => {
                 let (kind, source) = (PauseKind::Disabled, by.to_owned());
-                ScheduleState::Paused(Pause { kind, at: now, source, reason: None })
+                ScheduleState::Paused(Pause { kind, at: now, source, reason: None, until: None })
             }
             _ => ScheduleState::Active,
         };

@@ -66,6 +66,10 @@ pub(crate) struct PauseView {
     source: String,
     /// Why.
     reason: Option<String>,
+    /// When the schedule goes on by itself; absent if somebody has to resume it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
 }
 
 impl ScheduleView {
@@ -92,8 +96,8 @@ impl ScheduleView {
         let (state, pause, end_reason) = match &schedule.state {
             ScheduleState::Active => ("active", None, None),
             ScheduleState::Paused(pause) => {
-                let (source, reason) = (pause.source.clone(), pause.reason.clone());
-                ("paused", Some(PauseView { kind: pause.kind, at: pause.at, source, reason }), None)
+                let (source, reason, until) = (pause.source.clone(), pause.reason.clone(), pause.until);
+                ("paused", Some(PauseView { kind: pause.kind, at: pause.at, source, reason, until }), None)
             }
             ScheduleState::Ended(reason) => ("ended", None, Some(*reason)),
         };

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::schedule::{Face, Origin, Pause, PauseKind, Schedule};
 use punctual_core::time::Slot;
 use punctual_core::{By, ScheduleId};
@@ -296,28 +296,61 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Why.
+/// The longest pause that ends by itself.
+const PAUSE_MAX: SignedDuration = SignedDuration::from_hours(24 * 366 * 10);
+
+/// Why, and until when.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Reason {
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct PauseRequest {
     /// Why, for whoever reads it later.
     #[schema(example = "the target is down")]
     reason: Option<String>,
+    /// The schedule goes on by itself after so many seconds.
+    #[schema(minimum = 1, maximum = 316224000, example = 7200)]
+    for_seconds: Option<u64>,
+    /// The schedule goes on by itself at this instant. Not together with `forSeconds`.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
+}
+
+impl PauseRequest {
+    /// When the pause ends by itself, as far as stores keep it.
+    fn end(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+        let fix = "use a time from now on, at most ten years away";
+        let (field, until) = match (self.for_seconds, self.until) {
+            (None, None) => return Ok(None),
+            (Some(_), Some(_)) => {
+                return Err(ApiError::invalid("until", "forSeconds says it already", "use one of them"));
+            }
+            (Some(seconds), None) => {
+                let length = i64::try_from(seconds).ok().map(SignedDuration::from_secs);
+                ("forSeconds", length.and_then(|length| now.checked_add(length).ok()))
+            }
+            (None, Some(until)) => ("until", Some(punctual_core::time::zone::floor_microsecond(until))),
+        };
+        let is_allowed = |until: &Timestamp| now < *until && until.duration_since(now) <= PAUSE_MAX;
+        until.filter(is_allowed).map(Some).ok_or_else(|| ApiError::invalid(field, "the pause cannot end then", fix))
+    }
 }
 
 /// Pause a schedule: what lies ahead is withdrawn, the slots of the pause are recorded as skipped when it ends.
-#[utoipa::path(post, path = "/api/schedules/{scheduleId}/pause", tag = "schedules", request_body = Reason,
+///
+/// With `forSeconds` or `until` the schedule goes on by itself at that time. A pause of what is paused changes only when it ends.
+#[utoipa::path(post, path = "/api/schedules/{scheduleId}/pause", tag = "schedules", request_body = PauseRequest,
     params(("scheduleId" = uuid::Uuid, Path)),
-    responses((status = 200, body = ScheduleView), (status = 404, body = Problem)))]
+    responses((status = 200, body = ScheduleView), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn pause(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<ScheduleId>,
-    Asked { body: Reason { reason }, by }: Asked<Reason>,
+    Asked { body, by }: Asked<PauseRequest>,
 ) -> Result<Response, ApiError> {
     find(&app, &caller, id).await?;
     let now = app.now();
-    let pause = Pause { kind: PauseKind::Paused, at: now, source: caller.token.name.clone(), reason: reason.clone() };
+    let (until, reason) = (body.end(now)?, body.reason);
+    let (kind, source) = (PauseKind::Paused, caller.token.name.clone());
+    let pause = Pause { kind, at: now, source, reason: reason.clone(), until };
     let by = By { reason, ..by };
     let paused = app.editor_for(&by).pause(id, pause, now).await;
     changed(&app, &caller, &by, paused).await

@@ -110,7 +110,7 @@ impl Wanted {
         let state = match request.paused {
             Some(true) => {
                 let (kind, source, reason) = (PauseKind::Paused, by.clone(), request.paused_reason);
-                ScheduleState::Paused(Pause { kind, at: now, source, reason })
+                ScheduleState::Paused(Pause { kind, at: now, source, reason, until: None })
             }
             _ => ScheduleState::Active,
         };

@@ -159,7 +159,7 @@ pub(super) async fn pause_one(app: &App, caller: &Caller, name: &str, reason: Op
     let schedule = found(app, caller, name).await?;
     let now = app.now();
     let source = caller.token.name.clone();
-    let pause = Pause { kind: PauseKind::Paused, at: now, source, reason: reason.clone() };
+    let pause = Pause { kind: PauseKind::Paused, at: now, source, reason: reason.clone(), until: None };
     let paused = app.editor_for(&By { reason, ..caller.by() }).pause(schedule.id, pause, now).await;
     changed(app, name, paused.map(drop))
 }

@@ -64,7 +64,7 @@ pub fn schedules_are_found_by_everything_that_a_filter_says(bench: &mut Bench) {
     let nightly = bench.add(starter("Nightly-Report", "report", json!({"description": "every NIGHT"})));
     bench.add(starter("hourly", "report", json!({"project": "atlas"})));
     bench.add(starter("clean-up", "sweep", json!({})));
-    let pause = Pause { kind: PauseKind::Paused, at: bench.now, source: "ada".to_owned(), reason: None };
+    let pause = Pause { kind: PauseKind::Paused, at: bench.now, source: "ada".to_owned(), reason: None, until: None };
     bench.edit(nightly, |schedule| schedule.state = ScheduleState::Paused(pause));
     let conductor = ScheduleFilter { face: Some(Face::Conductor), ..ScheduleFilter::default() };
     let text = |text: &str| Some(text.to_owned());

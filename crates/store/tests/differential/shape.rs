@@ -80,7 +80,9 @@ impl Shape {
         schedule.project = self.project.map(str::to_owned);
         schedule.zone = self.zone.to_owned();
         schedule.cursor = Cursor::starting(time(cursor));
-        let pause = |kind| ScheduleState::Paused(Pause { kind, at: time(0), source: "dice".to_owned(), reason: None });
+        let pause = |kind| {
+            ScheduleState::Paused(Pause { kind, at: time(0), source: "dice".to_owned(), reason: None, until: None })
+        };
         schedule.state = match self.state {
             'p' => pause(PauseKind::Paused),
             'd' => pause(PauseKind::Disabled),

@@ -264,8 +264,15 @@ impl World {
         self.pause_as(id, PauseKind::Disabled);
     }
 
+    /// Pauses a schedule until a time of today.
+    pub(crate) fn pause_until(&mut self, id: ScheduleId, until: Timestamp) {
+        let (kind, source, until) = (PauseKind::Paused, "test".to_owned(), Some(until));
+        let pause = Pause { kind, at: self.now, source, reason: None, until };
+        now_or_never(self.editor().pause(id, pause, self.now)).unwrap();
+    }
+
     fn pause_as(&mut self, id: ScheduleId, kind: PauseKind) {
-        let pause = Pause { kind, at: self.now, source: "test".to_owned(), reason: None };
+        let pause = Pause { kind, at: self.now, source: "test".to_owned(), reason: None, until: None };
         now_or_never(self.editor().pause(id, pause, self.now)).unwrap();
     }
 

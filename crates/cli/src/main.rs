@@ -21,6 +21,7 @@ mod machine;
 mod moment;
 mod nodes;
 mod output;
+mod part_file;
 mod plan;
 mod preview;
 mod progress;

@@ -15,6 +15,9 @@ use utoipa::ToSchema;
 use crate::api::again::other_request;
 use crate::routes::ANSWERED_WITHIN;
 
+/// When a client may ask again for what could not be done now.
+const RETRY_AFTER_SECONDS: &str = "5";
+
 /// What went wrong, as a problem document.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -150,6 +153,11 @@ impl ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
     }
 
+    /// Too much is asked of the server at once, or for too much: nothing was done.
+    pub(crate) fn overloaded(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)
+    }
+
     /// A value cannot be used, in words that are given.
     pub(crate) fn refused(field: &str, detail: impl Into<String>) -> ApiError {
         let mut error = ApiError::new(StatusCode::BAD_REQUEST, "invalid_value", detail);
@@ -200,6 +208,9 @@ impl IntoResponse for ApiError {
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+        }
         // For a face that has another shape for it.
         response.extensions_mut().insert(self);
         response
@@ -213,6 +224,9 @@ impl From<StoreError> for ApiError {
             StoreError::Answered(_) => other_request(),
             StoreError::Conflict { .. } | StoreError::StaleEpoch(_) => {
                 ApiError::conflict("changed_meanwhile", failed.to_string())
+            }
+            StoreError::Overloaded { .. } => {
+                ApiError::overloaded(format!("{failed}; ask for less, as for a shorter time, or again later"))
             }
             StoreError::DiskFull | StoreError::Unavailable { .. } => {
                 error!(error = %failed, cause = ?std::error::Error::source(&failed), "a request could not be carried out");

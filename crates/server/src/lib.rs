@@ -6,6 +6,7 @@
 mod api;
 mod app;
 pub mod auth;
+mod calculations;
 mod conductor;
 mod error;
 mod extract;
@@ -17,6 +18,7 @@ mod serve;
 mod tls;
 
 pub use app::{App, ConductorRules, HouseRules};
+pub use calculations::Calculations;
 pub use inside::{LookedAt, look};
 pub use pulse::Pulse;
 pub use routes::router;

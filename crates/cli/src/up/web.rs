@@ -39,6 +39,10 @@ pub(crate) struct WebArgs {
     #[arg(long, value_name = "URL", env = "PUNCTUAL_ADVERTISE", value_parser = advertised)]
     advertise: Option<String>,
 
+    /// How many seconds a request may read the database before it is cut off and answered with 503
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=25))]
+    read_timeout: u64,
+
     /// Something in front of this server encrypts: without it, only addresses of this machine itself are served
     #[arg(long)]
     behind_proxy: bool,
@@ -50,6 +54,11 @@ impl WebArgs {
         let Some((cert, key)) = self.tls_cert.as_ref().zip(self.tls_key.as_ref()) else { return Ok(None) };
         let certificate = Certificate::read(cert, key).context("reading the certificate and its key")?;
         Ok(Some(Arc::new(certificate)))
+    }
+
+    /// How long a request may read.
+    pub(super) fn read_max(&self) -> Duration {
+        Duration::from_secs(self.read_timeout)
     }
 
     /// Where clients find the server that listens on an address. A certificate is for a name: the first that was given.

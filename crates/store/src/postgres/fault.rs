@@ -54,6 +54,15 @@ impl Fault {
         }
     }
 
+    /// Whether a statement took longer than it may, or found no connection in time.
+    pub(super) fn is_cut_off(&self) -> bool {
+        match self {
+            Fault::Sql(error) => error.code() == Some(&SqlState::QUERY_CANCELED),
+            Fault::Pool(deadpool_postgres::PoolError::Timeout(deadpool_postgres::TimeoutType::Wait)) => true,
+            _ => false,
+        }
+    }
+
     /// Whether it is not known what the server made of what it was sent last.
     pub(super) fn is_unclear(&self) -> bool {
         match self {

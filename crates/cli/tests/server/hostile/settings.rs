@@ -62,7 +62,7 @@ fn all_that_is_let_in(place: &Place) -> String {
             // What makes it fire is one thing.
             let fires = ["times", "every", "at", "after", "immediate"].contains(&key.as_str());
             let is_other =
-                |line: &&str| !line.starts_with(&format!("{key} =")) && !(fires && line.starts_with("cron ="));
+                |line: &&str| !(line.starts_with(&format!("{key} =")) || fires && line.starts_with("cron ="));
             let lines: Vec<&str> = table.lines().filter(is_other).collect();
             for value in values() {
                 let own = lines.join("\n").replace('N', &format!("{key}-{let_in}"));

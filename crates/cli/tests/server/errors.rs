@@ -200,10 +200,8 @@ fn what_a_schema_leaves_open_and_what_is_misspelt_is_named_too() {
     assert_eq!((&refused["field"], &refused["fix"]), (&json!("timezon"), &json!("did you mean timezone?")));
     let refused = api.get("/api/executions/past?agent=reporter").json(400);
     assert_eq!(refused["detail"], "agent: there is no such parameter; did you mean agentId?");
-    for (path, field) in [("/api/executions/0198f0c1-6f3a-7c44-9d1b-2f6c0e5a9b10/output", "after")] {
-        let refused = api.get(&format!("{path}?{field}=nonsense")).json(400);
-        assert_eq!(refused["field"], field);
-    }
+    let refused = api.get("/api/executions/0198f0c1-6f3a-7c44-9d1b-2f6c0e5a9b10/output?after=nonsense").json(400);
+    assert_eq!(refused["field"], "after");
     // Who is lost is shown the way.
     assert!(api.get("/api/nowhere").json(404)["detail"].as_str().unwrap().contains("/api/docs"));
     assert!(api.delete("/api/nodes").json(405)["detail"].as_str().unwrap().contains("/api/docs"));

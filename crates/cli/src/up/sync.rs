@@ -173,3 +173,21 @@ async fn all_schedules(store: &dyn Store) -> anyhow::Result<Vec<Schedule>> {
 fn label(schedule: &Schedule) -> String {
     schedule.name.clone().unwrap_or_else(|| schedule.id.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use punctual_store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn a_schedule_that_is_refused_for_good_keeps_none_of_the_others_from_their_place() {
+        let refused = StoreError::Database { doing: "testing", source: "no such value".into() };
+        assert!(matches!(unless_refused::<()>("x", Err(EditError::Store(refused))), Ok(None)));
+        let passing = [EditError::Store(StoreError::DiskFull), EditError::NameTaken("x".to_owned())];
+        for error in passing {
+            assert!(unless_refused::<()>("x", Err(error)).is_err(), "it is tried again, or told");
+        }
+        assert!(matches!(unless_refused("x", Ok(7)), Ok(Some(7))));
+    }
+}

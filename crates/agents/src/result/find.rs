@@ -196,7 +196,7 @@ mod tests {
             format!("data: {a}\r\n\r\ndata: [DONE]"),
         ] {
             let found: Vec<Value> = objects(&text).into_iter().filter(|it| *it != json!({})).collect();
-            assert_eq!(found, [a.clone()], "{text}");
+            assert_eq!(found, std::slice::from_ref(&a), "{text}");
         }
         assert_eq!(objects(&format!("{a}{b}\n{a}")), [a.clone(), b.clone(), a.clone()]);
     }

@@ -50,7 +50,7 @@ pub(super) fn is_result(object: &Map<String, Value>) -> bool {
     let has =
         |names: &[&str]| object.iter().any(|(name, value)| !value.is_null() && names.contains(&snake(name).as_str()));
     let is_log = has(&["level", "severity", "lvl"]) && has(&["msg", "message", "event", "time", "timestamp", "ts"]);
-    has(&MARKS) && !(is_log && !has(&["summary", "llm", "next_run_at", "usage"]))
+    has(&MARKS) && (!is_log || has(&["summary", "llm", "next_run_at", "usage"]))
 }
 
 /// What in an object that is no result was probably meant to make it one.
@@ -71,7 +71,7 @@ pub(super) fn read(object: Map<String, Value>) -> AgentResult {
             continue;
         }
         match snake(&name).as_str() {
-            "summary" => result.summary = result.text("summary", value).map(|text| AgentResult::cut_summary(text)),
+            "summary" => result.summary = result.text("summary", value).map(AgentResult::cut_summary),
             "refs" => result.refs = result.object("refs", value),
             "tools" => result.tools = result.object("tools", value),
             "facts" => result.facts = result.object("facts", value),

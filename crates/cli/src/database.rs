@@ -134,8 +134,8 @@ impl DatabaseArgs {
         }
     }
 
-    /// Opens it to change it, as a server would: there must be none where one server has it for itself.
-    pub(crate) fn change(&self) -> anyhow::Result<Arc<dyn Store>> {
+    /// Opens it to write without serving it.
+    pub(crate) fn write(&self) -> anyhow::Result<Arc<dyn Store>> {
         let opening = || format!("opening {}", self.database);
         match &self.database {
             Database::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path).with_context(opening)?)),

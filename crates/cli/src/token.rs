@@ -176,7 +176,7 @@ async fn recover(args: RecoverArgs) -> anyhow::Result<()> {
     if let Database::Sqlite(path) = &args.database.database {
         anyhow::ensure!(path.exists(), "{} does not exist: `punctual up` makes it, with a token", path.display());
     }
-    let (store, file) = (args.database.change()?, args.database.token_file());
+    let (store, file) = (args.database.write()?, args.database.token_file());
     let clock = StoreClock::new(Arc::clone(&store));
     let maker = TokenMaker { store: &*store, ids: &RandomIds, clock: &clock, node: &machine::name() };
     let name = maker.recover(&file).await?;

@@ -208,12 +208,14 @@ pub struct Stopper {
     direct: Arc<Direct>,
 }
 
+type Call = Box<dyn Fn(StopLevel) + Send>;
+
 /// What is called when a stop is pulled, on the thread that pulls it.
 #[derive(Default)]
-struct Direct(Mutex<Option<Box<dyn Fn(StopLevel) + Send>>>);
+struct Direct(Mutex<Option<Call>>);
 
 impl Direct {
-    fn call(&self) -> MutexGuard<'_, Option<Box<dyn Fn(StopLevel) + Send>>> {
+    fn call(&self) -> MutexGuard<'_, Option<Call>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

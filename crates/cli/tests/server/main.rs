@@ -26,5 +26,6 @@ mod support;
 mod tails;
 mod terminal;
 mod tls;
+mod told;
 mod trust;
 mod up;

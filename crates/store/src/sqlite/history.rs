@@ -54,7 +54,7 @@ fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryI
 fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> {
     let (conditions, params) = conditions(filter);
     let sql = format!(
-        "SELECT agent, verdict, count(*), sum(duration_ms), ifnull(sum(tokens), 0), ifnull(sum(cost_micros), 0)
+        "SELECT agent, verdict, count(*), sum(duration_ms), ifnull(sum(tokens), 0), ifnull(sum(cost_micros), 0), sum(is_final)
         FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict ORDER BY agent, verdict"
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -69,6 +69,7 @@ fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> 
             duration_ms: number(3)?,
             tokens: number(4)?,
             cost_micros: number(5)?,
+            runs: number(6)?,
         });
     }
     // By the order of verdicts, not of their words.
@@ -92,6 +93,7 @@ fn conditions(filter: &HistoryFilter) -> (String, Vec<Box<dyn ToSql>>) {
     let projects = filter.projects.as_ref();
     add(" AND project IN (SELECT value FROM json_each(?))", projects.map(|it| Box::new(to_json(it)) as _));
     add(" AND verdict = ?", filter.verdict.map(|verdict| Box::new(verdict.as_str()) as _));
+    add(" AND is_final = ?", filter.only_final.then(|| Box::new(true) as _));
     add(" AND shown_at > ?", filter.from.map(|from| Box::new(micros_before(from)) as _));
     add(" AND shown_at <= ?", filter.until.map(|until| Box::new(micros_before(until)) as _));
     (sql, params)

@@ -6,11 +6,13 @@
 mod agent;
 mod command;
 mod conductor;
+mod engine;
 mod env;
 mod error;
 mod keys;
 mod prices;
 mod print;
+mod retention;
 mod schedule;
 mod section;
 mod size;
@@ -39,9 +41,12 @@ use agent::read_cap;
 pub(crate) use agent::{Agent, ProcessConfig, RunnerConfig};
 pub(crate) use command::{ConfigArgs, run};
 pub(crate) use conductor::ConductorConfig;
+pub(crate) use engine::EngineConfig;
+use engine::one_of;
 use env::Overrides;
 use error::{ConfigError, Place, Problems};
-use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, TOP};
+use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, RETENTION, TOP};
+pub(crate) use retention::RetentionConfig;
 use schedule::{FileSchedule, Known};
 use section::Section;
 pub(crate) use sync::{Changes, changes};
@@ -60,6 +65,8 @@ pub(crate) struct Config {
     pub(crate) tzdb: ZoneSource,
     /// How a node works.
     pub(crate) engine: EngineConfig,
+    /// How long things are kept.
+    pub(crate) retention: RetentionConfig,
     /// How many runs of a project may be at work.
     pub(crate) project_caps: BTreeMap<String, NonZeroU32>,
     /// What models cost.
@@ -76,25 +83,6 @@ pub(crate) struct Config {
     pub(crate) is_blank: bool,
 }
 
-/// How a node works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EngineConfig {
-    /// How long a silent node keeps its runs.
-    pub(crate) lease_duration_seconds: u32,
-    /// How many processes a node runs at once.
-    pub(crate) executor_pool_size: u32,
-    /// How many runs may be at work on all nodes together.
-    pub(crate) max_running: Option<NonZeroU32>,
-    /// How long a node that stops waits for its runs.
-    pub(crate) drain_seconds: u32,
-    /// The shortest time between runs of a schedule that is made over the API.
-    pub(crate) min_interval_seconds: u32,
-    /// Whoever makes a schedule with more runs a day is warned.
-    pub(crate) runs_per_day_warning: u32,
-    /// How long a run waits for its approval.
-    pub(crate) approval_wait_seconds: u32,
-}
-
 impl Config {
     /// What only comes into force with a start.
     pub(crate) fn without_what_is_reloaded(&self) -> Config {
@@ -105,7 +93,7 @@ impl Config {
             agents: BTreeMap::new(),
             schedules: vec![],
             is_blank: false,
-            engine: EngineConfig { max_running: None, ..self.engine },
+            engine: self.engine.without_what_is_reloaded(),
             ..self.clone()
         }
     }
@@ -199,8 +187,14 @@ fn read_all<Z: Borrow<Zones>>(
 
     let tzdb = read_zone_source(&top, folder);
     let zones = open(&tzdb).map_err(|error| refuse_zone_data(&top, problems, &error)).ok()?;
-    let default_zone = read_default_zone(&top, problems, zones.borrow())?;
-    let engine = read_engine(&top, &overrides, problems);
+    let given = top.get("engine").and_then(|value| value.section(&ENGINE));
+    let mut section = given.unwrap_or_else(|| Section::absent(problems, "engine", &ENGINE));
+    overrides.apply_engine(&mut section);
+    let default_zone = read_default_zone(&top, &section, problems, zones.borrow())?;
+    let engine = EngineConfig::read(&section);
+    let given = top.get("retention").and_then(|value| value.section(&RETENTION));
+    let retention = given.unwrap_or_else(|| Section::absent(problems, "retention", &RETENTION));
+    let retention = RetentionConfig::read(&retention, &section);
     let limits = top.get("limits").and_then(|value| value.section(&LIMITS));
     let project_caps = limits.and_then(|limits| limits.get("projects").map(read_project_caps)).unwrap_or_default();
     let agents = read_named(&top, "agents", |_, value| Agent::read(value, folder));
@@ -216,6 +210,7 @@ fn read_all<Z: Borrow<Zones>>(
         default_timezone: default_zone.name().to_owned(),
         tzdb,
         engine,
+        retention,
         project_caps,
         conductor,
         prices: top.get("prices").and_then(prices::read).unwrap_or_default(),
@@ -247,8 +242,8 @@ fn refuse_zone_data(top: &Section<'_>, problems: &Problems<'_>, error: &anyhow::
     }
 }
 
-fn read_default_zone(top: &Section<'_>, problems: &Problems<'_>, zones: &Zones) -> Option<Zone> {
-    let given = top.get("default_timezone");
+fn read_default_zone(top: &Section<'_>, engine: &Section<'_>, problems: &Problems<'_>, zones: &Zones) -> Option<Zone> {
+    let given = one_of(top.get("default_timezone"), engine.get("default_timezone"));
     let own = given.and_then(|value| value.text().and_then(|name| read_zone(value, name, zones)));
     let zone = own.or_else(|| zones.get("UTC").ok());
     if zone.is_none() {
@@ -256,23 +251,6 @@ fn read_default_zone(top: &Section<'_>, problems: &Problems<'_>, zones: &Zones) 
         problems.add(&Place::Nowhere, "default_timezone", "the zone data has no UTC", fix);
     }
     zone
-}
-
-fn read_engine(top: &Section<'_>, overrides: &Overrides, problems: &Problems<'_>) -> EngineConfig {
-    let given = top.get("engine").and_then(|value| value.section(&ENGINE));
-    let mut section = given.unwrap_or_else(|| Section::absent(problems, "engine", &ENGINE));
-    overrides.apply_engine(&mut section);
-    let number =
-        |key, range, default| section.get(key).and_then(|value| value.integer(range)).unwrap_or(default) as u32;
-    EngineConfig {
-        lease_duration_seconds: number("lease_duration_seconds", 1..=3_600, 30),
-        executor_pool_size: number("executor_pool_size", 1..=10_000, 8),
-        max_running: section.get("max_running").and_then(read_cap),
-        drain_seconds: number("drain_seconds", 0..=86_400, 30),
-        min_interval_seconds: number("min_interval_seconds", 1..=86_400, 300),
-        approval_wait_seconds: number("approval_wait_seconds", 1..=31_536_000, 86_400),
-        runs_per_day_warning: number("runs_per_day_warning", 1..=1_000_000, 500),
-    }
 }
 
 fn read_project_caps(value: &Value<'_>) -> BTreeMap<String, NonZeroU32> {

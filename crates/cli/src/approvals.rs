@@ -5,9 +5,22 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, ClientArgs, Failure, Query, read};
 use crate::confirm::Irreversible;
-use crate::output::{clean, facts, one_line, print, print_json, table};
+use crate::ids;
+use crate::output::{clean, facts, print, print_json};
+use crate::table::{Column, table};
 use crate::times::{Wall, ZoneArgs};
 use crate::views::Approval;
+
+/// The columns of the list, with their turn to give way.
+const COLUMNS: [Column; 7] = [
+    Column::whole("SCHEDULED", 0),
+    Column::whole("LEFT", 3),
+    Column::text("SCHEDULE", 0, 12),
+    Column::text("AGENT", 2, 8),
+    Column::whole("RISK", 1),
+    Column::text("PROMPT", 4, 16),
+    Column::whole("RUN", 0),
+];
 
 /// Show the runs that wait for approval.
 #[derive(Debug, Args)]
@@ -45,8 +58,8 @@ pub(crate) struct DenyArgs {
 
 #[derive(Debug, Args)]
 struct DecisionArgs {
-    /// The run, by id, the beginning of its id, or the name of its schedule
-    #[arg(value_name = "RUN")]
+    /// The run, by id, either end of its id, or the name of its schedule
+    #[arg(value_name = "RUN", add = crate::completions::runs())]
     run: String,
 
     /// Why, for whoever reads it later
@@ -73,16 +86,16 @@ pub(crate) async fn list(args: ApprovalsArgs) -> anyhow::Result<()> {
     let wall = args.zone.wall()?;
     let rows = waiting.iter().map(|it| {
         vec![
-            wall.date_time(it.scheduled_at),
-            it.expires_at.map_or_else(|| "-".to_owned(), |at| wall.left(at)),
-            it.schedule_name.clone().unwrap_or_else(|| "-".to_owned()),
-            it.agent_id.clone(),
-            it.risk.clone().unwrap_or_default(),
-            one_line(&it.prompt),
-            it.run_id.to_string(),
+            wall.date_time(it.scheduled_at).into(),
+            it.expires_at.map_or_else(|| "-".to_owned(), |at| wall.left(at)).into(),
+            it.schedule_name.clone().unwrap_or_else(|| "-".to_owned()).into(),
+            it.agent_id.clone().into(),
+            it.risk.clone().unwrap_or_default().into(),
+            it.prompt.clone().into(),
+            ids::shown(it.run_id).into(),
         ]
     });
-    let text = table(&["SCHEDULED", "LEFT", "SCHEDULE", "AGENT", "RISK", "PROMPT", "RUN"], rows);
+    let text = table(&COLUMNS, rows);
     print(&format!("{text}\n{}", wall.named()))
 }
 
@@ -112,7 +125,7 @@ async fn find(client: &Client, text: &str) -> Result<Approval, Failure> {
     let body = client.get("/api/approvals", &Query::default()).await?;
     let waiting: Vec<Approval> = read(&body["items"])?;
     let is_meant =
-        |it: &&Approval| it.run_id.to_string().starts_with(text) || it.schedule_name.as_deref() == Some(text);
+        |it: &&Approval| ids::has_piece(&it.run_id.to_string(), text) || it.schedule_name.as_deref() == Some(text);
     let meant: Vec<&Approval> = waiting.iter().filter(is_meant).collect();
     match meant[..] {
         [one] => Ok(one.clone()),

@@ -1,29 +1,32 @@
-//! `punctual cancel`: a run, called off.
+//! `punctual cancel`: ends runs before or while they run.
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::client::{self, ClientArgs, Failure, Kind, Query, read};
+use crate::client::{self, Client, ClientArgs, Failure, Kind, Query, read};
 use crate::confirm::Irreversible;
-use crate::output::{clean, print, print_json};
-use crate::times::ZoneArgs;
+use crate::ids;
+use crate::output::{clean, plural, print, print_json};
+use crate::times::{Wall, ZoneArgs};
 use crate::views::Execution;
 
-/// Call a run off.
+/// Cancel a run.
 ///
-/// One that is at work is only stopped with --force: it is asked to end, and killed if it does not. Its schedule goes on. On a
-/// terminal a yes is asked for; without one it needs --yes, or --force.
+/// Of a schedule or an agent it is the run in progress, else the next one of today; if several are in progress they are listed, and
+/// nothing is done without --all. A run that is running is stopped only with --force: it is asked to end, and killed if it does
+/// not. Schedules go on. On a terminal a yes is asked for; without one it needs --yes, or --force.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual cancel morning-report           its next run of today; asks on a terminal
-  punctual cancel 0192f0c1 --force         a run that is at work")]
+  punctual cancel morning-report           # its run in progress, else its next one of today
+  punctual cancel reporter --all           # every run of an agent that is planned for today or waits
+  punctual cancel 0e7c946f --force         # a run that is running")]
 pub(crate) struct CancelArgs {
-    /// The run, by id or the beginning of its id; or a schedule, whose run at work is meant, else the next one of today
-    #[arg(value_name = "RUN")]
-    run: String,
+    /// The run, by id or either end of its id; or a schedule; or an agent
+    #[arg(value_name = "RUN|SCHEDULE|AGENT", add = crate::completions::runs())]
+    what: String,
 
-    /// Stop it if it is at work, and do not ask
+    /// Stop it if it is running, and do not ask
     #[arg(long)]
     force: bool,
 
@@ -31,37 +34,83 @@ pub(crate) struct CancelArgs {
     #[arg(long, short)]
     yes: bool,
 
+    /// All runs of the schedule or agent that are not over
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    zone: ZoneArgs,
+
     #[command(flatten)]
     client: ClientArgs,
 }
 
 pub(crate) async fn run(args: CancelArgs) -> anyhow::Result<()> {
+    let wall = args.zone.wall()?;
     let client = args.client.server().await?;
-    let run = client::live_run(&client, &args.run).await?;
-    refuse(&run, args.force)?;
-    let wall = ZoneArgs::default_wall()?;
-    let named = |run: &Execution| {
-        let at = format!("{} {}", wall.date_time(run.scheduled_at), wall.zone.name());
-        format!("run {} of {}, scheduled for {at}", run.execution_id, clean(&run.shown_name()))
-    };
-    // What is cancelled already stays so: there is nothing to lose.
-    let is_harmless = args.force || args.yes || run.is_over();
-    let question = format!("Cancel {}?", named(&run));
-    Irreversible { shown: "", question: &question, declined: "Nothing was cancelled." }.confirm(is_harmless)?;
-    let query = Query::default().with("force", args.force.then_some(true));
-    let path = format!("/api/executions/future/{}/cancel", run.execution_id);
-    let answer: Value = client.post(&path, &query, &json!({})).await?;
-    if args.client.json {
-        return print_json(&answer);
+    let runs = client::live_runs(&client, &args.what, args.all).await?;
+    // One that cannot be cancelled is no question; what is cancelled already stays so.
+    if !args.all {
+        runs.iter().try_for_each(|run| refuse(run, args.force))?;
     }
-    let run: Execution = read(&answer)?;
+    let is_harmless = args.force || args.yes || runs.iter().all(Execution::is_over);
+    let question = match &runs[..] {
+        [run] => format!("Cancel {}?", named(run, &wall)),
+        _ => format!("Cancel {} of {}?", plural(runs.len(), "run"), clean(&args.what)),
+    };
+    Irreversible { shown: "", question: &question, declined: "Nothing was cancelled." }.confirm(is_harmless)?;
+    let (mut answers, mut refused) = (vec![], None);
+    for run in &runs {
+        match cancel(&client, run, args.force).await {
+            Ok(answer) => {
+                if !args.client.json {
+                    print(&told(&read(&answer)?, &wall))?;
+                }
+                answers.push(answer);
+            }
+            // One that cannot be cancelled does not keep the others.
+            Err(failure) if args.all => {
+                eprintln!("error: {failure}");
+                refused = Some(failure.kind);
+            }
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    if args.client.json {
+        print_json(&if args.all {
+            Value::from(answers.clone())
+        } else {
+            answers.first().cloned().unwrap_or_default()
+        })?;
+    }
+    match refused {
+        Some(kind) => {
+            Err(Failure::new(kind, format!("{} of {} were cancelled", answers.len(), plural(runs.len(), "run"))).into())
+        }
+        None => Ok(()),
+    }
+}
+
+async fn cancel(client: &Client, run: &Execution, is_forced: bool) -> Result<Value, Failure> {
+    refuse(run, is_forced)?;
+    let query = Query::default().with("force", is_forced.then_some(true));
+    client.post(&format!("/api/executions/future/{}/cancel", run.execution_id), &query, &json!({})).await
+}
+
+/// What was done.
+fn told(run: &Execution, wall: &Wall) -> String {
     let what = if run.is_over() { "is cancelled" } else { "is at work, and asked to stop" };
-    print(&format!("R{}, {what}.\n", &named(&run)[1..]))
+    format!("R{}, {what}.\n", &named(run, wall)[1..])
+}
+
+fn named(run: &Execution, wall: &Wall) -> String {
+    let at = format!("{} {}", wall.date_time(run.scheduled_at), wall.zone.name());
+    format!("run {} of {}, scheduled for {at}", ids::shown(run.execution_id), clean(&run.shown_name()))
 }
 
 /// What the server would say no to, in words.
 fn refuse(run: &Execution, is_forced: bool) -> Result<(), Failure> {
-    let id = run.execution_id;
+    let id = ids::shown(run.execution_id);
     let problem = match run.outcome.as_deref() {
         None if run.is_at_work() && !is_forced => format!("run {id} is at work; --force stops it"),
         None | Some("cancelled") => return Ok(()),

@@ -1,5 +1,6 @@
 //! `punctual doctor`: is everything well here? The server, the token, the clocks, and what protects runs.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -9,20 +10,26 @@ use punctual_engine::clock::now;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::client::{Alive, Client, ClientArgs, Http, Query, read};
-use crate::output::{print, print_json, table};
+use crate::client::{Alive, ClientArgs, Http, Query, read};
+use crate::config::{Config, DEFAULT_FILE};
+use crate::output::{plural, print, print_json, table};
 use crate::views::Node;
 
 /// Clocks that differ by more are worth a word. The server's comes to the second, and a request takes its time.
 const SKEW_MAX_MS: i64 = 3_000;
 
-/// Show whether all is well: server, token, clocks, protections.
+/// Show whether all is well: server, token, clocks, configuration, protections.
 ///
-/// Does a server answer, is the token good, do the clocks agree? And which protections do this machine and this user give to the
-/// runs of process agents, and which are missing? The exit code is 1 if the server, the token or a clock is not good.
+/// Does a server answer, is the token good, do the clocks agree? Is the configuration of this folder right, and are the programs, folders and
+/// secrets here that it names? And which protections do this machine and this user give to the runs of process agents, and which are missing? The exit
+/// code is 1 if the server, the token, a clock or the configuration is not good.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual doctor --server https://punctual.example")]
 pub(crate) struct DoctorArgs {
+    /// The configuration to look at [default: punctual.toml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -48,10 +55,11 @@ impl Check {
 }
 
 pub(crate) async fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let checks = match args.client.http().await {
-        Ok(server) => checks(server).await,
+    let mut checks = match args.client.http().await {
+        Ok(server) => checks(&args.client, server).await,
         Err(failure) => no_server(failure.to_string(), args.client.token_found_in()),
     };
+    checks.extend(configuration(args.config.as_deref()));
     let is_well = checks.iter().all(|check| check.good != "no");
     show(&args, &checks)?;
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -70,7 +78,7 @@ fn show(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<()> {
     print(&format!("{checked}\n{}", table(&["PROTECTION", "HERE", "MEANING"], rows)))
 }
 
-async fn checks(server: Http) -> Vec<Check> {
+async fn checks(args: &ClientArgs, server: Http) -> Vec<Check> {
     let alive = match server.alive().await {
         Ok(alive) => alive,
         Err(failure) => return no_server(failure.to_string(), server.token_found_in().to_owned()),
@@ -81,7 +89,7 @@ async fn checks(server: Http) -> Vec<Check> {
     let found = if is_ours { found } else { format!("{found}, and this is {}", env!("CARGO_PKG_VERSION")) };
     let found_in = server.token_found_in().to_owned();
     let nodes =
-        Client::Server(server).get("/api/nodes", &Query::default()).await.and_then(|body| read::<Vec<Node>>(&body));
+        args.reached(server).get("/api/nodes", &Query::default()).await.and_then(|body| read::<Vec<Node>>(&body));
     let token = match &nodes {
         Ok(_) => Check::new("token", Some(true), found_in),
         Err(failure) => Check::new("token", Some(false), failure.to_string()),
@@ -92,6 +100,31 @@ async fn checks(server: Http) -> Vec<Check> {
         Check::new("node clock", Some(is_good), format!("{} is {:+} ms from the others", node.name, node.skew_ms))
     }));
     checks
+}
+
+/// The configuration, and each of its agents. What only the server's environment can tell stays unknown.
+fn configuration(file: Option<&Path>) -> Vec<Check> {
+    let shown = file.unwrap_or(Path::new(DEFAULT_FILE));
+    if file.is_none() && !shown.exists() {
+        return vec![Check::new("configuration", None, format!("no {} here", shown.display()))];
+    }
+    let config = match Config::load(file) {
+        Ok((config, _)) => config,
+        Err(error) => return vec![Check::new("configuration", Some(false), one_line(&format!("{error:#}")))],
+    };
+    let missing = config.missing();
+    let meaning = format!("{}: {}", shown.display(), plural(config.agents.len(), "agent"));
+    let mut checks = vec![Check::new("configuration", Some(true), meaning)];
+    checks.extend(missing.into_iter().map(|it| {
+        let is_good = if it.is_certain { Some(false) } else { None };
+        Check::new("configuration", is_good, format!("{}: {}; {}", it.key, it.problem, it.fix))
+    }));
+    checks
+}
+
+/// The table has one line for each check.
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join("; ")
 }
 
 fn no_server(failure: String, token_found_in: String) -> Vec<Check> {

@@ -2,37 +2,68 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use jiff::Timestamp;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::client::{self, Client, ClientArgs, Failure, Kind, PAGE, Query, read, read_all};
-use crate::output::{one_line, print, print_json, table};
-use crate::times::{Wall, ZoneArgs, span_of_ms, span_read};
+use crate::ids;
+use crate::moment::{Moment, Side};
+use crate::output::{print, print_json};
+use crate::table::{Cell, Column, table};
+use crate::times::{Wall, ZoneArgs, span_of_ms};
 use crate::views::{Past, Schedule};
+
+/// Its columns, with their turn to give way.
+const COLUMNS: [Column; 11] = [
+    Column::whole("TIME", 0),
+    Column::whole("SLOT", 2),
+    Column::whole("ENDED", 1),
+    Column::text("SCHEDULE", 0, 12),
+    Column::text("AGENT", 4, 8),
+    Column::whole("RESULT", 0),
+    Column::whole("TRY", 3),
+    Column::whole("TOOK", 6),
+    Column::whole("COST", 5),
+    Column::text("WHAT", 7, 16),
+    Column::whole("RUN", 0),
+];
+
+/// What of the API stands for which option.
+const OPTIONS: [(&str, &str); 6] = [
+    ("from", "--since"),
+    ("to", "--until"),
+    ("size", "--limit"),
+    ("agentId", "--agent"),
+    ("projectId", "--project"),
+    ("resultStatus", "--status"),
+];
 
 /// Show what has happened, latest first.
 ///
-/// It is sorted by TIME: when an attempt began, or was scheduled if it never began. /// Attempts come with their result, and slots that were skipped with their reason. Asks the running server, or reads the database if none runs.
+/// Each attempt comes with its result, each skipped slot with its reason. History is sorted by TIME: when an attempt began, or the
+/// slot of what never began. Asks the running server, or reads the database if no server runs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   punctual history --schedule morning-report --status failed
-  punctual history --since 2d --agent reporter --limit 200")]
+  punctual history --since 2d --agent reporter --limit 200
+  punctual history --since \"2026-11-18 00:12:00\" --until 00:30")]
 pub(crate) struct HistoryArgs {
-    /// Only this schedule, by name, id or the beginning of its id
-    #[arg(long, value_name = "SCHEDULE")]
+    /// Only this schedule, by name, id or either end of its id
+    #[arg(long, value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: Option<String>,
 
     /// Only this agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: Option<String>,
 
     /// Only this project
     #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
 
-    /// Only this run, by id or the beginning of its id
-    #[arg(long, value_name = "RUN")]
+    /// Only this run, by id or either end of its id
+    #[arg(long, value_name = "RUN", add = crate::completions::runs())]
     run: Option<String>,
 
     /// Only what ended so
@@ -47,13 +78,13 @@ pub(crate) struct HistoryArgs {
     #[arg(long, conflicts_with = "status")]
     failed: bool,
 
-    /// Only from here on: a day, an instant, or how long ago, like 2026-03-09, 2026-03-09T15:00:00Z, yesterday or 2d
+    /// Only from here on: 2026-03-09, 2026-03-09 15:00:00, 15:00 (the last one), yesterday, or how long ago, like 10m or 2d
     #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    since: Option<Moment>,
 
     /// Only up to here, a day included
     #[arg(long, value_name = "TIME")]
-    until: Option<String>,
+    until: Option<Moment>,
 
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50)]
@@ -71,15 +102,15 @@ pub(crate) async fn run(args: HistoryArgs) -> anyhow::Result<()> {
     let client = args.client.look().await?;
     let query = query(&args, &client, &wall).await?;
     if args.client.json {
-        return print_json(&page(&client, &query, args.limit).await?);
+        return print_json(&page(&client, &query, args.limit).await.map_err(|failure| failure.naming(&OPTIONS))?);
     }
-    let past: Vec<Past> = read_all(&client.history(&query, args.limit).await?)?;
+    let past = client.history(&query, args.limit).await.map_err(|failure| failure.naming(&OPTIONS))?;
+    let past: Vec<Past> = read_all(&past)?;
     if past.is_empty() {
-        return print("Nothing has happened, as far as these filters see.\n");
+        let unknown = client::about_agent(&client, args.agent.as_deref()).await;
+        return print(&format!("Nothing has happened, as far as these filters see.\n{unknown}"));
     }
-    let rows = past.iter().map(|it| row(it, &wall));
-    let mut text =
-        table(&["TIME", "SLOT", "ENDED", "SCHEDULE", "AGENT", "RESULT", "TRY", "TOOK", "COST", "WHAT", "RUN"], rows);
+    let mut text = table(&COLUMNS, past.iter().map(|it| row(it, &wall)));
     text += "\nTIME is when it began, or the slot of what never began. ";
     text += &wall.named();
     if past.len() == args.limit {
@@ -127,8 +158,8 @@ async fn query(args: &HistoryArgs, client: &Client, wall: &Wall) -> Result<Query
         .with("executionId", run)
         .with("resultStatus", status)
         .with("final", (args.is_final || args.failed).then_some(true))
-        .with("from", args.since.as_deref().map(|text| bound("--since", text, wall)).transpose()?)
-        .with("to", args.until.as_deref().map(|text| bound("--until", text, wall)).transpose()?))
+        .with("from", args.since.as_ref().map(|it| said("--since", it.instant(wall, Side::Past))).transpose()?)
+        .with("to", args.until.as_ref().map(|it| said("--until", it.end(wall, Side::Past))).transpose()?))
 }
 
 /// The schedule that is meant. One that was deleted is found by its id.
@@ -145,36 +176,23 @@ async fn schedule(client: &Client, text: &str) -> Result<Uuid, Failure> {
     Ok(read::<Schedule>(&found)?.schedule_id)
 }
 
-/// A time as the API takes it; how long ago becomes an instant, and a word a day.
-fn bound(flag: &str, text: &str, wall: &Wall) -> Result<String, Failure> {
-    let today = wall.zone.day_of(wall.now);
-    match text {
-        "today" => return Ok(today.to_string()),
-        "yesterday" => return Ok(today.yesterday().unwrap_or(today).to_string()),
-        _ => {}
-    }
-    if let Some(ago) = span_read(text) {
-        return Ok(wall.now.checked_sub(ago).unwrap_or(wall.now).to_string());
-    }
-    if text.parse::<jiff::Timestamp>().is_ok() || text.parse::<jiff::civil::Date>().is_ok() {
-        return Ok(text.to_owned());
-    }
-    let fix = "use 2026-03-09, 2026-03-09T15:00:00Z, today, yesterday, or how long ago, like 2d";
-    Err(Failure::input(format!("{flag}: {text:?} is no time; {fix}")))
+/// A time, or why it is none, under the name of its option.
+fn said(option: &str, at: Result<Timestamp, String>) -> Result<Timestamp, Failure> {
+    at.map_err(|problem| Failure::input(format!("{option}: {problem}")))
 }
 
-fn row(past: &Past, wall: &Wall) -> Vec<String> {
+fn row(past: &Past, wall: &Wall) -> Vec<Cell> {
     vec![
-        wall.date_time(past.at()),
-        wall.beside(past.scheduled_at, past.at()),
-        wall.beside(past.ended_at, past.at()),
-        past.shown_name(),
-        past.agent_id.clone(),
-        past.result().to_owned(),
-        past.attempt.map(|attempt| attempt.to_string()).unwrap_or_default(),
-        past.duration_ms.map(span_of_ms).unwrap_or_default(),
-        past.cost().map(|cost| format!("${cost:.4}")).unwrap_or_default(),
-        one_line(&past.what()),
-        past.execution_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
+        wall.date_time(past.at()).into(),
+        wall.beside(past.scheduled_at, past.at()).into(),
+        wall.beside(past.ended_at, past.at()).into(),
+        past.shown_name().into(),
+        past.agent_id.clone().into(),
+        Cell::state(past.result()),
+        past.attempt.map(|attempt| attempt.to_string()).unwrap_or_default().into(),
+        past.duration_ms.map(span_of_ms).unwrap_or_default().into(),
+        past.cost().map(|cost| format!("${cost:.4}")).unwrap_or_default().into(),
+        past.what().into(),
+        past.execution_id.map_or_else(|| "-".to_owned(), ids::shown).into(),
     ]
 }

@@ -27,10 +27,10 @@ const TRIES: usize = 20;
 #[command(after_help = "\
 Examples:
   punctual logs morning-report            # of its run at work, or of its last one
-  punctual logs 0198c5d2 -f               # and what comes, until the run is over")]
+  punctual logs 0e7c946f -f               # and what comes, until the run is over")]
 pub(crate) struct LogsArgs {
-    /// The run, by id or the beginning of its id; or a schedule; or an agent
-    #[arg(value_name = "RUN|SCHEDULE|AGENT")]
+    /// The run, by id or either end of its id; or a schedule; or an agent
+    #[arg(value_name = "RUN|SCHEDULE|AGENT", add = crate::completions::runs())]
     what: String,
 
     /// Go on until the run is over

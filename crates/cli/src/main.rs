@@ -9,17 +9,27 @@ mod completions;
 mod conductor;
 mod config;
 mod confirm;
+mod crontab;
 mod database;
 mod doctor;
 mod history;
+mod ids;
+mod import;
+mod local_zone;
 mod logs;
 mod machine;
+mod moment;
 mod nodes;
 mod output;
+mod part_file;
 mod plan;
 mod preview;
 mod progress;
 mod schedule;
+mod screen;
+mod show;
+mod suggest;
+mod table;
 mod timers;
 mod times;
 mod token;
@@ -48,6 +58,9 @@ use punctual_core::time::zone::bundled_version;
     after_help = client::EXIT_CODES,
 )]
 struct Cli {
+    #[command(flatten)]
+    screen: screen::ScreenArgs,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -61,6 +74,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Timers(timers::TimersArgs),
     History(history::HistoryArgs),
+    Show(show::ShowArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
     Approvals(approvals::ApprovalsArgs),
@@ -74,7 +88,7 @@ enum Command {
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
     Export(transfer::ExportArgs),
-    Import(transfer::ImportArgs),
+    Import(import::SourceArgs),
     Conductor(conductor::ConductorArgs),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
@@ -91,7 +105,10 @@ fn main() -> ExitCode {
     if let Some(code) = punctual_agents::process::supervise_if_asked() {
         return code;
     }
-    carry_out(Cli::parse().command).unwrap_or_else(|error| {
+    completions::answer_if_asked();
+    let cli = Cli::parse();
+    cli.screen.apply();
+    carry_out(cli.command).unwrap_or_else(|error| {
         if let Some(declined) = error.downcast_ref::<confirm::Declined>() {
             eprintln!("{declined}");
             return ExitCode::FAILURE;
@@ -110,6 +127,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plan(args) => wait(plan::run(args))??,
         Command::Timers(args) => wait(timers::run(args))??,
         Command::History(args) => wait(history::run(args))??,
+        Command::Show(args) => wait(show::run(args))??,
         Command::Why(args) => return wait(why::run(args))?,
         Command::Logs(args) => wait(logs::run(args))??,
         Command::Approvals(args) => wait(approvals::list(args))??,
@@ -123,11 +141,71 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => backup::backup(&args)?,
         Command::Restore(args) => backup::restore(&args)?,
         Command::Export(args) => transfer::export(&args)?,
-        Command::Import(args) => transfer::import(&args)?,
+        Command::Import(args) => return import::run(args),
         Command::Conductor(args) => return wait(conductor::run(args))?,
-        Command::Config(args) => config::run(args)?,
+        Command::Config(args) => return config::run(args),
         Command::Doctor(args) => return wait(doctor::run(args))?,
         Command::Completions(args) => completions::run(args)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    /// Every command below one, with what is typed for it.
+    fn walk(command: &mut Command, path: &str, visit: &mut impl FnMut(&str, &mut Command)) {
+        let path = format!("{path} {}", command.get_name());
+        visit(path.trim(), command);
+        for inner in command.get_subcommands_mut() {
+            walk(inner, &path, visit);
+        }
+    }
+
+    #[test]
+    fn every_help_page_is_whole() {
+        let mut root = super::Cli::command();
+        root.build();
+        walk(&mut root, "", &mut |path, command| {
+            if path.ends_with(" help") || path.contains(" help ") {
+                return;
+            }
+            assert!(
+                command.get_about().is_some_and(|about| !about.to_string().trim().is_empty()),
+                "{path}: says nothing"
+            );
+            let pages = [command.render_help().to_string(), command.render_long_help().to_string()];
+            for page in pages {
+                assert!(!page.contains("///"), "{path}: a comment in the help:\n{page}");
+                assert_eq!(page.matches('`').count() % 2, 0, "{path}: a backtick without its other half:\n{page}");
+                assert!(!page.contains("``"), "{path}: {page}");
+            }
+            for option in command.get_arguments().filter(|it| !it.is_hide_set()) {
+                let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(!help.trim().is_empty(), "{path}: {} says nothing", option.get_id());
+                assert!(!help.ends_with('.'), "{path}: {}: {help}", option.get_id());
+            }
+        });
+    }
+
+    #[test]
+    fn every_command_that_answers_has_json() {
+        // A server, what draws a shell's script, and those that only group others.
+        const OTHERS: [&str; 2] = ["punctual up", "punctual completions"];
+        let mut root = super::Cli::command();
+        root.build();
+        walk(&mut root, "", &mut |path, command| {
+            let is_group = command.has_subcommands();
+            if is_group || path.contains(" help") || OTHERS.contains(&path) {
+                return;
+            }
+            assert!(command.get_arguments().any(|it| it.get_id() == "json"), "{path} has no --json");
+        });
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        super::Cli::command().debug_assert();
+    }
 }

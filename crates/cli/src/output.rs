@@ -3,11 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
-
-/// The longest text in a cell of a table.
-const CELL_MAX: usize = 60;
 
 /// Whoever reads no further, like `head`, has had enough: that is no error.
 pub(crate) fn unless_closed(result: io::Result<()>) -> io::Result<()> {
@@ -28,15 +24,9 @@ pub(crate) fn print_json(value: &Value) -> anyhow::Result<()> {
     print(&format!("{value:#}\n"))
 }
 
-/// A table without frames: columns that line up, and nothing that is hard to copy.
-pub(crate) fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header.iter().copied());
-    for row in rows {
-        table.add_row(row.iter().map(|cell| clean(cell.lines().next().unwrap_or_default())));
-    }
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+/// A table of whole texts, however wide the screen is: for what must not be cut. [`crate::table`] has those that fit.
+pub(crate) fn table(header: &[&'static str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    crate::table::unfitted(header, rows)
 }
 
 /// So many of something.
@@ -54,26 +44,4 @@ pub(crate) fn facts(facts: &[(&str, String)]) -> String {
 /// Text of others without what would steer a terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// The first line, short enough for a table.
-pub(crate) fn one_line(text: &str) -> String {
-    let line = clean(text.lines().next().unwrap_or_default());
-    if line.chars().count() <= CELL_MAX { line } else { line.chars().take(CELL_MAX - 1).chain(['…']).collect() }
-}
-
-/// How wide the terminal is.
-pub(crate) fn width() -> usize {
-    const UNKNOWN: usize = 100;
-    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let asked = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    told.or_else(asked).filter(|width| 0 < *width).unwrap_or(UNKNOWN)
-}
-
-/// Whether the terminal knows more than ASCII.
-pub(crate) fn is_utf8() -> bool {
-    let named = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|it| !it.is_empty()));
-    named.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))
 }

@@ -8,18 +8,32 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::client::{Client, ClientArgs, Failure, Query, every_face, read_all};
-use crate::output::{plural, print, print_json, table};
+use crate::output::{plural, print, print_json};
+use crate::table::{Cell, Column, table};
 use crate::times::ZoneArgs;
 use crate::views::{Past, Schedule};
+
+/// Its columns, with their turn to give way.
+const COLUMNS: [Column; 7] = [
+    Column::whole("NEXT", 0),
+    Column::whole("LEFT", 3),
+    Column::whole("LAST", 1),
+    Column::whole("PASSED", 2),
+    Column::text("SCHEDULE", 0, 12),
+    Column::text("AGENT", 4, 8),
+    Column::text("STATE", 0, 9),
+];
 
 /// How much of the history is looked through before schedules are asked about one by one.
 const LOOKED_AT: usize = 1_000;
 
 /// Show schedules by the time of their next run, with the last one.
+///
+/// Paused schedules come last, with who paused them and until when.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual timers --zone Europe/Paris")]
 pub(crate) struct TimersArgs {
-    /// Also those that run no more: paused, disabled and ended
+    /// Also those that run no more: disabled and ended
     #[arg(long, short)]
     all: bool,
 
@@ -34,7 +48,7 @@ pub(crate) async fn run(args: TimersArgs) -> anyhow::Result<()> {
     let client = args.client.look().await?;
     let list = client.list("/api/schedules", &every_face(), usize::MAX).await?;
     let mut schedules: Vec<Schedule> = read_all(&list)?;
-    schedules.retain(|it| args.all || it.next_execution_at.is_some());
+    schedules.retain(|it| args.all || it.next_execution_at.is_some() || it.state == "paused");
     schedules.sort_by_key(|it| (it.next_execution_at.unwrap_or(Timestamp::MAX), it.shown_name()));
     let last = last_runs(&client, &schedules).await?;
     if args.client.json {
@@ -45,6 +59,8 @@ pub(crate) async fn run(args: TimersArgs) -> anyhow::Result<()> {
                 "agentId": it.agent_id,
                 "nextExecutionAt": it.next_execution_at,
                 "lastStartedAt": last.get(&it.schedule_id),
+                "state": it.state,
+                "pause": it.pause,
             })
         };
         return print_json(&Value::from(schedules.iter().map(view).collect::<Vec<_>>()));
@@ -57,15 +73,16 @@ pub(crate) async fn run(args: TimersArgs) -> anyhow::Result<()> {
     let rows = schedules.iter().map(|it| {
         let last = last.get(&it.schedule_id).copied();
         vec![
-            it.next_execution_at.map_or_else(dash, |at| wall.day_time(at)),
-            it.next_execution_at.map_or_else(dash, |at| wall.left(at)),
-            last.map_or_else(dash, |at| wall.day_time(at)),
-            last.map_or_else(dash, |at| wall.passed(at)),
-            it.shown_name(),
-            it.agent_id.clone(),
+            it.next_execution_at.map_or_else(dash, |at| wall.day_time(at)).into(),
+            it.next_execution_at.map_or_else(dash, |at| wall.left(at)).into(),
+            last.map_or_else(dash, |at| wall.day_time(at)).into(),
+            last.map_or_else(dash, |at| wall.passed(at)).into(),
+            it.shown_name().into(),
+            it.agent_id.clone().into(),
+            Cell::state(it.shown_state()),
         ]
     });
-    let text = table(&["NEXT", "LEFT", "LAST", "PASSED", "SCHEDULE", "AGENT"], rows);
+    let text = table(&COLUMNS, rows);
     print(&format!("{text}\n{}. {}", plural(schedules.len(), "schedule"), wall.named()))
 }
 

@@ -6,32 +6,33 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::time::{Zone, Zones};
 use punctual_engine::clock::now;
 
-use crate::config::Config;
+use crate::local_zone::local_zone;
 
 /// Whose clock is shown.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ZoneArgs {
-    /// The zone whose clock is shown [default: default_timezone of punctual.toml, else UTC]
+    /// The zone whose clock is shown and meant [default: that of this terminal: TZ, else the system's]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
+
+    /// The same as --zone UTC
+    #[arg(long, conflicts_with = "zone")]
+    utc: bool,
 }
 
 impl ZoneArgs {
     /// The clock of whoever says nothing.
     pub(crate) fn default_wall() -> anyhow::Result<Wall> {
-        ZoneArgs { zone: None }.wall()
+        ZoneArgs::default().wall()
     }
 
     /// The clock that is shown.
     pub(crate) fn wall(&self) -> anyhow::Result<Wall> {
-        // A configuration that cannot be read is for whoever starts a server: here it only costs its default.
-        let own = || Config::load(None).ok().and_then(|(config, zones)| zones.get(&config.default_timezone).ok());
+        let zones = Zones::bundled();
         let zone = match &self.zone {
-            Some(name) => Zones::bundled().get(name)?,
-            None => match own() {
-                Some(zone) => zone,
-                None => Zones::bundled().get("UTC")?,
-            },
+            Some(name) => zones.get(name)?,
+            None if self.utc => zones.get("UTC")?,
+            None => local_zone(&zones)?,
         };
         Ok(Wall { zone, now: now() })
     }
@@ -117,18 +118,6 @@ pub(crate) fn span_read(text: &str) -> Option<SignedDuration> {
     text.parse::<jiff::Span>().ok()?.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()
 }
 
-/// An instant that comes, as people write it: an instant, the beginning of a day of the zone that is shown, or how long from now.
-pub(crate) fn instant(text: &str) -> Result<Timestamp, String> {
-    if let Ok(at) = text.parse() {
-        return Ok(at);
-    }
-    let wall = ZoneArgs::default_wall().map_err(|error| error.to_string())?;
-    let day = text.parse::<jiff::civil::Date>().ok().filter(|_| !text.contains(['T', 't', ' ']));
-    let later = span_read(text).and_then(|later| wall.now.checked_add(later).ok());
-    let found = day.map(|day| wall.zone.day_start(day)).or(later);
-    found.ok_or_else(|| "use 2027-01-01, 2027-01-01T00:00:00Z, or how long from now, like 30d".to_owned())
-}
-
 /// Milliseconds as a duration.
 pub(crate) fn span_of_ms(milliseconds: i64) -> String {
     span(SignedDuration::from_millis(milliseconds))
@@ -154,19 +143,6 @@ mod tests {
         }
         assert_eq!(span_of_ms(12), "12ms");
         assert_eq!(span_of_ms(0), "0ms");
-    }
-
-    #[test]
-    fn an_instant_is_written_in_several_ways() {
-        assert_eq!(instant("2027-01-01T00:00:00Z").unwrap().to_string(), "2027-01-01T00:00:00Z");
-        assert_eq!(
-            instant("2027-01-01").unwrap().to_string(),
-            "2027-01-01T00:00:00Z",
-            "of UTC where nothing is configured"
-        );
-        let (now, later) = (now(), instant("30d").unwrap());
-        assert!((720 * 3_600 - 60..=720 * 3_600 + 60).contains(&later.duration_since(now).as_secs()));
-        assert!(instant("soon").unwrap_err().contains("like 30d"));
     }
 
     #[test]

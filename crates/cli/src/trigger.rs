@@ -8,12 +8,16 @@ use punctual_engine::clock::{Clock, SystemClock, now};
 use serde_json::{Map, Value, json};
 
 use crate::client::{self, Client, ClientArgs, Failure, Kind, Query, read};
+use crate::ids;
 use crate::output::{clean, print, print_json};
 use crate::times::{span, span_of_ms};
 use crate::views::{Agent, Execution, Past, Schedule};
 
 /// The rest between two looks at a run that is waited for.
 const REST: SignedDuration = SignedDuration::from_millis(300);
+
+/// What of the API stands for which option.
+const OPTIONS: [(&str, &str); 3] = [("projectId", "--project"), ("prompt", "--prompt"), ("inputs", "--inputs")];
 
 /// Run a schedule or an agent now.
 ///
@@ -24,8 +28,8 @@ Examples:
   punctual trigger morning-report
   punctual trigger reporter --prompt \"Summarise the week\" --wait")]
 pub(crate) struct TriggerArgs {
-    /// The schedule, by name, id or the beginning of its id; or an agent
-    #[arg(value_name = "SCHEDULE|AGENT")]
+    /// The schedule, by name, id or either end of its id; or an agent
+    #[arg(value_name = "SCHEDULE|AGENT", add = crate::completions::schedules_and_agents())]
     what: String,
 
     /// What the agent is asked to do, instead of what its schedule says
@@ -54,13 +58,14 @@ pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
     body["prompt"] = json!(args.prompt);
     body["inputs"] = json!(args.inputs);
     body["projectId"] = json!(args.project);
-    let answer = client.post("/api/executions/trigger", &Query::default(), &body).await?;
+    let answer = client.post("/api/executions/trigger", &Query::default(), &body).await;
+    let answer = answer.map_err(|failure| failure.naming(&OPTIONS))?;
     let run: Execution = read(&answer)?;
     if !args.wait {
         if args.client.json {
             print_json(&answer)?;
         } else {
-            let (id, what) = (run.execution_id, clean(&args.what));
+            let (id, what) = (ids::shown(run.execution_id), clean(&args.what));
             let asks = format!(" It may wait for an approval: `punctual approve {id}`.");
             let asks = if may_wait { asks } else { String::new() };
             print(&format!("Run {id} of {what} is due now; `punctual logs {id} -f` follows it.{asks}\n"))?;
@@ -68,7 +73,7 @@ pub(crate) async fn run(args: TriggerArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !args.client.json {
-        eprintln!("run {} is due now, waiting for its end", run.execution_id);
+        eprintln!("run {} is due now, waiting for its end", ids::shown(run.execution_id));
     }
     let (body, past) = end(&client, &run, args.client.json).await?;
     if args.client.json {
@@ -95,8 +100,9 @@ async fn whom(client: &Client, text: &str) -> Result<(Value, bool), Failure> {
             if let Some(agent) = agents(client).await?.iter().find(|agent| agent.agent_id == text) {
                 return Ok((json!({ "agentId": text }), agent.asks()));
             }
+            let meant = client::meant(client, text).await;
             let text = format!(
-                "there is no schedule and no agent {text:?}; `punctual schedule list` and `punctual agents` show them"
+                "there is no schedule and no agent {text:?}; `punctual schedule list` and `punctual agents` show them{meant}"
             );
             Err(Failure::not_found(text))
         }
@@ -134,7 +140,7 @@ async fn end(client: &Client, run: &Execution, is_silent: bool) -> Result<(Value
 /// What a run that is not over waits for, if that may take a while.
 fn waits(run: &Execution) -> Option<String> {
     if let Some(what) = &run.waiting_for {
-        return Some(format!("it waits for {what}; `punctual approve {}` lets it begin", run.execution_id));
+        return Some(format!("it waits for {what}; `punctual approve {}` lets it begin", ids::shown(run.execution_id)));
     }
     if run.exec_status == "FAILED_RETRYABLE" {
         let again = run.next_attempt_at.map(|at| format!(", again in {}", span(at.duration_since(now()))));

@@ -1,7 +1,7 @@
 //! What commands read out of the bodies of the API: only what they show or decide by.
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ pub(crate) struct Schedule {
 }
 
 /// Who paused a schedule.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Pause {
     pub(crate) kind: String,
     pub(crate) at: Timestamp,
@@ -81,6 +81,11 @@ impl Execution {
 
     pub(crate) fn is_at_work(&self) -> bool {
         self.exec_status == "RUNNING"
+    }
+
+    /// Whether a node has it, or it waits for an approval, a callback or a child.
+    pub(crate) fn is_in_progress(&self) -> bool {
+        matches!(self.exec_status.as_str(), "RUNNING" | "PENDING")
     }
 
     /// Whether nothing more becomes of it.

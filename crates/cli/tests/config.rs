@@ -33,7 +33,7 @@ fn a_right_file_is_counted_in_one_line() {
     assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)));
     let output = config(&["--config", &file, "--json"], &[]);
     let counts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(counts, serde_json::json!({"file": file, "agents": 3, "schedules": 3}));
+    assert_eq!(counts, serde_json::json!({"file": file, "agents": 3, "schedules": 3, "missing": []}));
 }
 
 #[test]
@@ -100,5 +100,117 @@ fn the_agents_of_the_example_do_what_it_says() {
             let report: serde_json::Value = serde_json::from_str(last).unwrap();
             assert!(report["summary"].is_string(), "{last}");
         }
+    }
+}
+
+/// A file that is right, on a machine that does not have what it names.
+const ELSEWHERE: &str = r#"
+[agents.good]
+runner = "process"
+command = ["sh", "-c", "true"]
+[agents.gone]
+runner = "process"
+command = ["no-such-program-anywhere"]
+secrets = { A = { env = "NOT_SET_ANYWHERE" }, B = { file = "no/such/secret" } }
+[agents.lost]
+runner = "process"
+command = ["sh"]
+folder = "no/such/folder"
+"#;
+
+#[test]
+fn programs_folders_and_secrets_that_are_not_here_are_told() {
+    let file = write("elsewhere.toml", ELSEWHERE);
+    let output = config(&["--config", &file], &[]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert_eq!(text(&output.stdout), format!("{file}: 3 agents, 0 schedules\n"));
+    for expected in [
+        "elsewhere.toml:7:1: agents.gone.command: there is no program \"no-such-program-anywhere\" on the PATH",
+        "note: ",
+        "elsewhere.toml:8:13: agents.gone.secrets.A: the variable NOT_SET_ANYWHERE is not set here",
+        "elsewhere.toml:8:47: agents.gone.secrets.B: ",
+        "elsewhere.toml:12:1: agents.lost.folder: ",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    assert!(!told.contains("agents.good"), "{told}");
+    let output = config(&["--config", &file, "--json"], &[("NOT_SET_ANYWHERE", "but here")]);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let keys: Vec<&str> = told["missing"].as_array().unwrap().iter().map(|it| it["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["agents.gone.command", "agents.gone.secrets.B", "agents.lost.folder"]);
+    assert_eq!((&told["missing"][0]["line"], &told["missing"][0]["certain"]), (&7.into(), &true.into()));
+    // What only a variable of the server can tell is no fault.
+    let file = write("variable.toml", ELSEWHERE.split("[agents.gone]").next().unwrap());
+    std::fs::write(
+        &file,
+        "[agents.a]\nrunner = \"process\"\ncommand = [\"sh\"]\nsecrets = { A = { env = \"NOT_SET_ANYWHERE\" } }\n",
+    )
+    .unwrap();
+    let output = config(&["--config", &file], &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text(&output.stderr).starts_with("note: "), "{output:?}");
+}
+
+#[test]
+fn the_doctor_tells_it_too() {
+    let file = write("doctor.toml", ELSEWHERE);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(["doctor", "--json", "--config", &file, "--database", "sqlite:no-such.db"]);
+    let output = command.current_dir(folder()).env_clear().output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = told["checks"].as_array().unwrap().iter().filter(|it| it["name"] == "configuration");
+    let checks: Vec<(&str, &str)> =
+        checks.map(|it| (it["good"].as_str().unwrap(), it["meaning"].as_str().unwrap())).collect();
+    assert_eq!(checks.iter().map(|it| it.0).collect::<Vec<_>>(), ["yes", "no", "unknown", "no", "no"], "{checks:?}");
+    assert!(
+        checks[1].1.contains("no-such-program-anywhere") && checks[4].1.contains("agents.lost.folder"),
+        "{checks:?}"
+    );
+}
+
+#[test]
+fn every_mistake_is_told_at_once() {
+    let file = write(
+        "many.toml",
+        r#"
+tzdb = "/no/such/zones"
+default_timezone = "Mars/Olympus"
+[agents.a]
+runner = "proces"
+command = "x y"
+grace = "2h"
+env_pass = ["LD_PRELOAD", "BASH_ENV"]
+[agents.a.limits]
+memory = "1MiB"
+open_files = 3
+[[schedules]]
+agent = "nobody"
+every = "0s"
+times = ["25:00", "aa"]
+"#,
+    );
+    let output = config(&["--config", &file], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    for expected in [
+        "tzdb: ",
+        "\"Mars/Olympus\" is not an IANA time zone",
+        "did you mean \"process\"?",
+        "a command is a list",
+        "agents.a.grace: the grace in milliseconds is 7200000; use 0 to 3600000",
+        "agents.a.env_pass: the variable LD_PRELOAD cannot be passed on",
+        "agents.a.env_pass: the variable BASH_ENV cannot be passed on",
+        "agents.a.limits: the limit of address space is 1048576; use 67108864 or more",
+        "agents.a.limits: the limit of open files is 3; use 16 or more",
+        "schedules[0]: name is missing",
+        "there is no agent \"nobody\"",
+        "times and every are given together",
+        "schedules[0].every: ",
+        "schedules[0].times[0]: ",
+        "schedules[0].times[1]: ",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
     }
 }

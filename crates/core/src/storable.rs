@@ -138,7 +138,7 @@ mod tests {
             let given: Timestamp = given.parse().unwrap();
             assert_eq!(instant(given).to_string(), kept);
         }
-        assert_eq!(instant(Timestamp::MAX).subsec_nanosecond() % 1_000, 0);
+        assert_eq!(instant(Timestamp::MAX).to_string(), "9999-12-30T22:00:00.999999Z");
     }
 
     #[test]

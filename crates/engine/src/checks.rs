@@ -7,18 +7,15 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::Elapsed;
 use punctual_core::schedule::{CompileError, Schedule, Trigger};
-use punctual_core::time::{Slot, SlotKey, Timetable};
+use punctual_core::time::{LOOK_MAX, Slot, SlotKey, Slots, Timetable};
 
 use crate::settings::Settings;
 
-/// How many slots are looked at for one that is not skipped.
+/// How many slots are looked at, skipped or not, for one that runs and for how often it does.
 const LOOKED_AT_MAX: usize = 10_000;
 
-/// How many slots are looked at for the shortest time between two.
+/// How many runs tell the shortest time between two.
 const GAPS_MAX: usize = 2_000;
-
-/// The most runs a day that are counted.
-const COUNTED_MAX: usize = 100_000;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
@@ -73,7 +70,8 @@ pub fn check(
 ) -> Result<Outlook, Refused> {
     let timetable = schedule.timetable(&settings.zones, &settings.calendars)?;
     let from = Schedule::cursor_from(&schedule.trigger, now).at;
-    if !matches!(schedule.trigger, Trigger::OnEvent(_)) && !fires(&timetable, from) {
+    let first = first_run(timetable.slots(from));
+    if !matches!(schedule.trigger, Trigger::OnEvent(_)) && first == NextRun::Never {
         return Err(Refused::NeverFires(match schedule.trigger {
             Trigger::At(_) => "its time is past",
             _ => "no time matches its expression, zone, bounds and calendar",
@@ -83,7 +81,7 @@ pub fn check(
         return Err(Refused::TooOften { found, allowed: limits.min_interval });
     }
     let runs_per_day = runs_until(&timetable, from, now.checked_add(DAY).unwrap_or(Timestamp::MAX));
-    let mut warnings = vec![];
+    let mut warnings: Vec<String> = first.warning().into_iter().collect();
     if limits.runs_per_day_warning < runs_per_day {
         warnings.push(format!("it has {runs_per_day} runs in the next 24 hours"));
     }
@@ -120,7 +118,8 @@ pub fn check_change(
 /// Whether a schedule has a time to come at all.
 pub fn will_fire(schedule: &Schedule, settings: &Settings, now: Timestamp) -> Result<bool, CompileError> {
     let timetable = schedule.timetable(&settings.zones, &settings.calendars)?;
-    Ok(fires(&timetable, Schedule::cursor_from(&schedule.trigger, now).at))
+    // Too many skipped slots in a row end the search in favour of the schedule.
+    Ok(first_run(timetable.slots(Schedule::cursor_from(&schedule.trigger, now).at)) != NextRun::Never)
 }
 
 /// How far a change is looked ahead.
@@ -176,41 +175,77 @@ fn week(
     let until = now.checked_add(DIFFERENCE_OF).unwrap_or(Timestamp::MAX);
     let from = Schedule::cursor_from(&schedule.trigger, now).at;
     let left = schedule.bounds.max_runs().map_or(usize::MAX, |max| max.saturating_sub(schedule.runs_started) as usize);
-    let slots = timetable.slots(from).take_while(|slot| slot.scheduled_at < until);
-    let mut slots = slots.filter(|slot| slot.skipped.is_none()).take(left);
-    let found = slots.by_ref().take(DIFFERENCE_MAX).map(|slot| (slot.key(), slot)).collect();
-    Ok((found, slots.next().is_some()))
+    let mut slots = timetable.slots(from).looking_at(LOOK_MAX);
+    let mut runs = slots.by_ref().take_while(|slot| slot.scheduled_at < until);
+    let mut runs = runs.by_ref().filter(|slot| slot.skipped.is_none()).take(left);
+    let found = runs.by_ref().take(DIFFERENCE_MAX).map(|slot| (slot.key(), slot)).collect();
+    let has_more = runs.next().is_some();
+    Ok((found, has_more || slots.cut_at().is_some_and(|at| at < until)))
+}
+
+/// When a schedule runs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextRun {
+    /// At this time.
+    At(Timestamp),
+    /// Not before this time, for all that is known: so many of its slots in a row are skipped that the search ended there.
+    NotBefore(Timestamp),
+    /// At no time.
+    Never,
+}
+
+impl NextRun {
+    /// The time, if one is known.
+    pub fn at(self) -> Option<Timestamp> {
+        match self {
+            NextRun::At(at) => Some(at),
+            NextRun::NotBefore(_) | NextRun::Never => None,
+        }
+    }
+
+    /// What whoever asked should know, if the search ended before it had found anything.
+    pub fn warning(self) -> Option<String> {
+        let NextRun::NotBefore(until) = self else { return None };
+        Some(format!(
+            "it does not run before {until}: its next {LOOKED_AT_MAX} times are all skipped, and later ones were not looked at"
+        ))
+    }
 }
 
 /// When a schedule runs next behind an instant. `planned` is the time of its first run behind that instant which is planned.
 ///
 /// A slot up to the cursor has its answer: a planned run, or one that was called off and does not run. Only behind the cursor
 /// the timetable says what is next.
-pub fn next_run_at(
-    schedule: &Schedule,
-    planned: Option<Timestamp>,
-    settings: &Settings,
-    now: Timestamp,
-) -> Option<Timestamp> {
+pub fn next_run_at(schedule: &Schedule, planned: Option<Timestamp>, settings: &Settings, now: Timestamp) -> NextRun {
     if !schedule.is_active() {
-        return None;
+        return NextRun::Never;
     }
-    let timetable = schedule.timetable(&settings.zones, &settings.calendars).ok();
-    let open = timetable.and_then(|timetable| {
-        let mut slots = timetable.slots(now.max(schedule.cursor.at)).take(LOOKED_AT_MAX);
-        slots.find(|slot| slot.skipped.is_none() && schedule.cursor.is_new(slot)).map(|slot| slot.scheduled_at)
-    });
-    [planned, open].into_iter().flatten().min()
+    let open = match schedule.timetable(&settings.zones, &settings.calendars) {
+        Ok(timetable) => {
+            first_run_that(timetable.slots(now.max(schedule.cursor.at)), |slot| schedule.cursor.is_new(slot))
+        }
+        Err(_) => NextRun::Never,
+    };
+    match (planned, open) {
+        (None, open) => open,
+        (Some(planned), NextRun::At(open)) => NextRun::At(planned.min(open)),
+        (Some(planned), NextRun::NotBefore(_) | NextRun::Never) => NextRun::At(planned),
+    }
 }
 
-fn fires(timetable: &Timetable, from: Timestamp) -> bool {
-    let mut slots = timetable.slots(from).take(LOOKED_AT_MAX).peekable();
-    // Too many skipped slots in a row end the search in favour of the schedule.
-    let mut seen = 0;
-    slots.any(|slot| {
-        seen += 1;
-        slot.skipped.is_none() || seen == LOOKED_AT_MAX
-    })
+fn first_run(slots: Slots<'_>) -> NextRun {
+    first_run_that(slots, |_| true)
+}
+
+/// The first slot that runs and that is wanted, among as many as are looked at.
+fn first_run_that(slots: Slots<'_>, is_wanted: impl Fn(&Slot) -> bool) -> NextRun {
+    let mut slots = slots.looking_at(LOOKED_AT_MAX);
+    let found = slots.find(|slot| slot.skipped.is_none() && is_wanted(slot));
+    match (found, slots.cut_at()) {
+        (Some(slot), _) => NextRun::At(slot.scheduled_at),
+        (None, Some(until)) => NextRun::NotBefore(until),
+        (None, None) => NextRun::Never,
+    }
 }
 
 /// The shortest time between two runs of what repeats by a rhythm; times of day are as few as they are.
@@ -220,7 +255,8 @@ fn shortest_gap(trigger: &Trigger, timetable: &Timetable, from: Timestamp) -> Op
     }
     let mut before: Option<Timestamp> = None;
     let mut shortest: Option<SignedDuration> = None;
-    for slot in timetable.slots(from).filter(|slot| slot.skipped.is_none()).take(GAPS_MAX) {
+    let slots = timetable.slots(from).looking_at(LOOKED_AT_MAX);
+    for slot in slots.filter(|slot| slot.skipped.is_none()).take(GAPS_MAX) {
         let gap = before.map(|before| slot.scheduled_at.duration_since(before));
         shortest = [shortest, gap].into_iter().flatten().min();
         before = Some(slot.scheduled_at);
@@ -229,6 +265,6 @@ fn shortest_gap(trigger: &Trigger, timetable: &Timetable, from: Timestamp) -> Op
 }
 
 fn runs_until(timetable: &Timetable, from: Timestamp, until: Timestamp) -> usize {
-    let day = timetable.slots(from).take_while(|slot| slot.scheduled_at < until);
-    day.filter(|slot| slot.skipped.is_none()).take(COUNTED_MAX).count()
+    let day = timetable.slots(from).looking_at(LOOK_MAX).take_while(|slot| slot.scheduled_at < until);
+    day.filter(|slot| slot.skipped.is_none()).count()
 }

@@ -14,6 +14,7 @@ use punctual_core::schedule::{
 use punctual_core::time::{SlotKey, Timetable};
 use punctual_core::{By, RunId, ScheduleId};
 use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
+use tracing::warn;
 
 use crate::ids::Ids;
 use crate::recovery::{Recovered, Recovering};
@@ -334,10 +335,14 @@ impl Editor {
                 }
             }
             if plan.wake_at.is_none() {
-                break;
+                return Ok(skips);
             }
             cursor = plan.cursor;
         }
+        warn!(
+            schedule.id = %schedule.id, from = %cursor.at, until = %now,
+            "schedule {} left more slots than are recorded: those from {} to {now} are not", schedule.id, cursor.at
+        );
         Ok(skips)
     }
 }
@@ -350,10 +355,12 @@ fn is_withdrawn(run: &Run) -> bool {
 /// Whether a range of skipped slots goes on directly where another ends.
 fn is_next(timetable: &Timetable, before: &SkipEntry, skip: &SkipEntry) -> bool {
     let from = before.last_at.checked_sub(MOMENT).unwrap_or(Timestamp::MIN);
-    let mut keys = timetable.slots(from).map(|slot| slot.key());
+    // Zone data may have moved the last slot: it is not searched for behind its time.
+    let mut slots = timetable.slots(from);
+    let mut same_instant = slots.by_ref().take_while(|slot| slot.scheduled_at <= before.last_at);
     before.reason == skip.reason
-        && keys.find(|key| *key == before.last).is_some()
-        && keys.next().as_ref() == Some(&skip.first)
+        && same_instant.any(|slot| slot.key() == before.last)
+        && slots.next().is_some_and(|slot| slot.key() == skip.first)
 }
 
 /// Whether a pause, or an end, goes on behind an edit with the same times: then it keeps its beginning. Where the times change,

@@ -12,6 +12,8 @@ use punctual_core::schedule::{EndReason, MaxDelay, Overlap, Pause, PauseKind, Sc
 use punctual_core::time::Zone;
 use punctual_store::{HistoryItem, HistoryWhat};
 
+use crate::checks::NextRun;
+
 /// A start that is later than this is late.
 const LATE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
@@ -96,7 +98,7 @@ pub struct ScheduleFacts<'a> {
     /// The schedule.
     pub schedule: &'a Schedule,
     /// When it runs next.
-    pub next_at: Option<Timestamp>,
+    pub next: NextRun,
     /// The first of its slots that has come and that nobody has planned.
     pub missed_at: Option<Timestamp>,
     /// Whether anything has become of it so far.
@@ -521,7 +523,7 @@ pub fn why_not(facts: &SlotFacts<'_>) -> Vec<Cause> {
 
 /// What is to be said of a schedule besides its runs: that it is paused or over, that nobody serves it, that it has not run yet.
 pub fn why_schedule(facts: &ScheduleFacts<'_>) -> Vec<Cause> {
-    let ScheduleFacts { schedule, next_at, missed_at, has_past, has_server, zone } = facts;
+    let ScheduleFacts { schedule, next, missed_at, has_past, has_server, zone } = facts;
     let mut causes = vec![];
     match &schedule.state {
         ScheduleState::Paused(pause) => {
@@ -536,9 +538,13 @@ pub fn why_schedule(facts: &ScheduleFacts<'_>) -> Vec<Cause> {
         }
     }
     if !has_past {
-        let sentence = match next_at {
-            Some(at) => format!("it has not run yet: its first run is at {}", shown(zone, *at)),
-            None => "it has not run yet".to_owned(),
+        let sentence = match next {
+            NextRun::At(at) => format!("it has not run yet: its first run is at {}", shown(zone, *at)),
+            NextRun::NotBefore(until) => format!(
+                "it has not run yet, and does not before {}: all its times up to then are skipped, and later ones were not looked at",
+                shown(zone, *until)
+            ),
+            NextRun::Never => "it has not run yet".to_owned(),
         };
         causes.push(cause("not_run_yet", sentence));
     }

@@ -11,6 +11,7 @@ use punctual_core::run::{
 use punctual_core::schedule::{EndReason, Schedule, ScheduleState};
 use punctual_core::time::{SlotKey, Zone, Zones};
 use punctual_core::{Actor, By, NodeId};
+use punctual_engine::checks::NextRun;
 use punctual_engine::why::{
     Cause, RunFacts, ScheduleFacts, SlotFacts, Takers, Touched, why_gone, why_not, why_run, why_schedule,
 };
@@ -264,7 +265,7 @@ fn a_schedule_that_has_not_run_says_why() {
         let schedule = Schedule { state, ..schedule() };
         let mut facts = ScheduleFacts {
             schedule: &schedule,
-            next_at: Some(at("09:00")),
+            next: NextRun::At(at("09:00")),
             missed_at: None,
             has_past: true,
             has_server: true,

@@ -33,14 +33,14 @@ impl Version {
 
     /// The slots that want an answer, up to an instant.
     pub(crate) fn slots_until(&self, until: Timestamp) -> impl Iterator<Item = Slot> {
-        let slots = self.timetable.slots(self.from.starts_behind(&self.timetable));
+        let slots = self.timetable.slots(self.from.starts_behind(&self.timetable)).looking_at(usize::MAX);
         slots.take_while(move |slot| slot.scheduled_at <= until).filter(|slot| self.from.is_new(slot))
     }
 
     /// The slots from one to another by their keys, if they are slots of this version in this order.
     pub(crate) fn range(&self, first: (&str, Timestamp), last: (&str, Timestamp)) -> Option<Vec<Slot>> {
         let from = first.1.checked_sub(SignedDuration::from_nanos(1)).ok()?;
-        let slots = self.timetable.slots(from).take_while(|slot| slot.scheduled_at <= last.1);
+        let slots = self.timetable.slots(from).looking_at(usize::MAX).take_while(|slot| slot.scheduled_at <= last.1);
         let mut range: Vec<Slot> = slots.skip_while(|slot| slot.key().as_str() != first.0).collect();
         let end = range.iter().position(|slot| slot.key().as_str() == last.0)?;
         range.truncate(end + 1);

@@ -96,41 +96,37 @@ impl ProcessAgent {
         }
     }
 
-    /// Says what is wrong with the settings. Does not look for the program: it may come and go while the server runs.
+    /// Says what is wrong first with the settings. Does not look for the program: it may come and go while the server runs ([`lacks`](ProcessAgent::lacks) does).
     pub fn check(&self) -> Result<(), AgentError> {
-        if self.command.first().is_none_or(String::is_empty) {
-            return Err(AgentError::EmptyCommand);
+        self.problems().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// All that is wrong with the settings.
+    pub fn problems(&self) -> Vec<AgentError> {
+        let mut found = vec![];
+        let mut refuse = |is_wrong: bool, error: AgentError| found.extend(is_wrong.then_some(error));
+        refuse(self.command.first().is_none_or(String::is_empty), AgentError::EmptyCommand);
+        refuse(self.command.iter().any(|argument| argument.contains('\0')), AgentError::Nul("the command"));
+        let has_nul = |folder: &PathBuf| folder.as_os_str().as_encoded_bytes().contains(&0);
+        refuse(self.folder.as_ref().is_some_and(has_nul), AgentError::Nul("the folder"));
+        refuse(self.env.values().any(|value| value.contains('\0')), AgentError::Nul("the value of a variable"));
+        for name in self.env.keys().chain(self.secrets.keys()).chain(&self.env_pass) {
+            found.extend(check_name(name).err());
         }
-        if self.command.iter().any(|argument| argument.contains('\0')) {
-            return Err(AgentError::Nul("the command"));
-        }
-        if self.folder.as_ref().is_some_and(|folder| folder.as_os_str().as_encoded_bytes().contains(&0)) {
-            return Err(AgentError::Nul("the folder"));
-        }
-        for (name, value) in &self.env {
-            check_name(name)?;
-            if value.contains('\0') {
-                return Err(AgentError::Nul("the value of a variable"));
-            }
-        }
-        self.secrets.keys().try_for_each(|name| check_name(name))?;
-        for name in &self.env_pass {
-            check_name(name)?;
-            if is_loader_name(name.as_bytes()) {
-                return Err(AgentError::LoaderVariable(name.clone()));
-            }
-        }
-        check_bounds("the grace in milliseconds", millis(self.grace), 0, millis(GRACE_MAX))?;
-        check_bounds("output_max", self.output_max as u64, 0, OUTPUT_MAX as u64)?;
-        check_bounds("the limit of open files", self.limits.open_files, OPEN_FILES_MIN, u64::MAX)?;
+        let loader = self.env_pass.iter().filter(|name| is_loader_name(name.as_bytes()));
+        found.extend(loader.map(|name| AgentError::LoaderVariable(name.clone())));
+        let mut bounds = |what, given, least, most| found.extend(check_bounds(what, given, least, most).err());
+        bounds("the grace in milliseconds", millis(self.grace), 0, millis(GRACE_MAX));
+        bounds("output_max", self.output_max as u64, 0, OUTPUT_MAX as u64);
+        bounds("the limit of open files", self.limits.open_files, OPEN_FILES_MIN, u64::MAX);
         if let Some(bytes) = self.limits.address_space_bytes {
-            check_bounds("the limit of address space", bytes, ADDRESS_SPACE_MIN, u64::MAX)?;
+            bounds("the limit of address space", bytes, ADDRESS_SPACE_MIN, u64::MAX);
         }
         if let Some(seconds) = self.limits.cpu_seconds {
             // A limit of no seconds means the least there is to Linux, which is one second: say what is meant.
-            check_bounds("the limit of processor seconds", seconds, 1, u64::from(u32::MAX))?;
+            bounds("the limit of processor seconds", seconds, 1, u64::from(u32::MAX));
         }
-        Ok(())
+        found
     }
 }
 

@@ -22,6 +22,7 @@
 
 mod agent;
 mod environment;
+mod lacks;
 mod leftovers;
 mod limits;
 mod processes;
@@ -37,6 +38,7 @@ mod verdict;
 pub use crate::secrets::SecretSource;
 pub use agent::{ADDRESS_SPACE_MIN, GRACE_DEFAULT, GRACE_MAX, OPEN_FILES_MIN, OUTPUT_DEFAULT, OUTPUT_MAX};
 pub use agent::{AgentError, ProcessAgent};
+pub use lacks::{Lack, Need};
 pub use limits::{Limits, OPEN_FILES_DEFAULT};
 pub use protections::{Protection, Strength, protections};
 pub use runner::{ProcessRunner, Supervisor};

@@ -71,6 +71,14 @@ impl Failure {
         self.is_silence
     }
 
+    /// The same, in the words of a command line: fields of the API become the options that they were given by. Each pair is a
+    /// field and its option.
+    #[must_use]
+    pub(crate) fn naming(mut self, options: &[(&str, &str)]) -> Failure {
+        self.text = named(&self.text, options);
+        self
+    }
+
     /// What an answer of the API that is no success means. `from` is whoever gave it, `token` where the token came from.
     pub(crate) fn of_answer(status: u16, body: &[u8], from: &str, token: &str) -> Failure {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -114,6 +122,32 @@ fn said(problem: &Value) -> Option<String> {
     Some(said)
 }
 
+/// Names options instead of fields: at the beginning of a sentence, which is the field at fault, and wherever a field is written
+/// as no other word is.
+fn named(text: &str, options: &[(&str, &str)]) -> String {
+    let option = |word: &str| {
+        let field = word.rsplit('.').next().unwrap_or(word);
+        let field = field.split('[').next().unwrap_or(field);
+        options.iter().find(|(name, _)| *name == field).map(|(_, option)| *option)
+    };
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '[' | ']');
+    let (mut said, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find(is_letter) {
+        let (before, from) = rest.split_at(start);
+        let (whole, behind) = from.split_at(from.find(|letter| !is_letter(letter)).unwrap_or(from.len()));
+        let word = whole.trim_end_matches('.');
+        let is_field = said.is_empty() && before.is_empty() && behind.starts_with(':');
+        let is_camel = word.contains(|letter: char| letter.is_ascii_uppercase());
+        said += before;
+        match option(word).filter(|_| is_field || is_camel && !before.ends_with(['"', '-'])) {
+            Some(option) => said = said + option + &whole[word.len()..],
+            None => said += whole,
+        }
+        rest = behind;
+    }
+    said + rest
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -154,6 +188,27 @@ mod tests {
         check(409, json!({"detail": "taken"}), Kind::Conflict, "taken");
         check(400, json!({"code": "invalid_value", "message": "Cron expression is required"}), Kind::Input, "Cron");
         check(503, json!({"detail": "the disk is full"}), Kind::NoServer, "the disk is full");
+    }
+
+    #[test]
+    fn options_are_named_as_they_are_typed() {
+        let options = [
+            ("maxAttempts", "--max-attempts"),
+            ("cronExpr", "--cron"),
+            ("name", "--name"),
+            ("catchUpMax", "--catch-up-max"),
+        ];
+        for (text, expected) in [
+            ("cronExpr: hour: 24 is out of range; use 0 to 23", "--cron: hour: 24 is out of range; use 0 to 23"),
+            ("executorPolicy.maxAttempts: 0 is out of range", "--max-attempts: 0 is out of range"),
+            ("name: the name is taken", "--name: the name is taken"),
+            ("it needs catchUpMax.", "it needs --catch-up-max."),
+            ("name: \"maxAttempts\" is no name", "--name: \"maxAttempts\" is no name"),
+            ("timesOfDay: 9 is no time", "timesOfDay: 9 is no time"),
+            ("", ""),
+        ] {
+            assert_eq!(Failure::input(text).naming(&options).to_string(), expected);
+        }
     }
 
     #[test]

@@ -15,9 +15,21 @@ use super::line::{Fate, Line, TheirPause};
 use super::next::{Next, Question, has_zone, questions, unbounded};
 use super::theirs::{TheirArgs, Theirs};
 use crate::client::{Client, ClientArgs, Failure, Kind, Query};
-use crate::output::{clean, print, print_json, table};
+use crate::output::{clean, print, print_json};
 use crate::progress::Progress;
+use crate::table::{Column, table};
 use crate::times::{Wall, ZoneArgs};
+
+/// Its columns, with their turn to give way.
+const COLUMNS: [Column; 7] = [
+    Column::text("NAME", 0, 12),
+    Column::text("CRON", 2, 10),
+    Column::whole("ZONE", 1),
+    Column::whole("STATE", 3),
+    Column::whole("THEIRS", 4),
+    Column::whole("OURS", 5),
+    Column::text("RESULT", 0, 16),
+];
 
 const SCHEDULES: &str = "/api/scheduler/schedules";
 
@@ -74,7 +86,7 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let theirs = Theirs::enter(&args.theirs).await?;
     let schedules = theirs.schedules().await?;
     let ours = args.client.server().await?;
-    if matches!(&ours, Client::Server(ours) if theirs.url() == format!("{}/api", ours.url())) {
+    if matches!(&ours, Client::Server(ours) if theirs.url() == format!("{}/api", ours.server().url())) {
         return Err(Failure::input("--from is this server itself; name the one that schedules come from").into());
     }
     let known = by_name(ours.get(SCHEDULES, &Query::default()).await?);
@@ -233,8 +245,7 @@ impl Import {
         if lines.is_empty() {
             return print(&format!("There is no schedule at {}.\n", self.theirs.url()));
         }
-        let header = ["NAME", "CRON", "ZONE", "STATE", "THEIRS", "OURS", "RESULT"];
-        print(&table(&header, lines.iter().map(|line| line.row(is_dry, wall))))?;
+        print(&table(&COLUMNS, lines.iter().map(|line| line.row(is_dry, wall))))?;
         for line in lines {
             line.warnings.iter().for_each(|warning| eprintln!("warning: {}: {}", clean(&line.name), clean(warning)));
         }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::next::Next;
-use crate::output::{clean, one_line};
+use crate::output::clean;
+use crate::table::Cell;
 use crate::times::Wall;
 
 /// One schedule of theirs, and what became of it here.
@@ -93,15 +94,15 @@ impl Line {
     }
 
     /// A row of the table.
-    pub(super) fn row(&self, is_dry: bool, wall: &Wall) -> Vec<String> {
+    pub(super) fn row(&self, is_dry: bool, wall: &Wall) -> Vec<Cell> {
         vec![
-            one_line(&self.name),
-            one_line(&self.cron),
-            self.zone.clone(),
-            self.state().to_owned(),
-            self.theirs.shown(wall),
-            self.ours.shown(wall),
-            self.result(is_dry),
+            self.name.clone().into(),
+            self.cron.clone().into(),
+            self.zone.clone().into(),
+            Cell::state(self.state()),
+            self.theirs.shown(wall).into(),
+            self.ours.shown(wall).into(),
+            self.result(is_dry).into(),
         ]
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use punctual_agents::process::SecretSource;
+use punctual_agents::process::{ADDRESS_SPACE_MIN, AgentError, GRACE_MAX, OPEN_FILES_MIN, SecretSource};
 use punctual_core::Elapsed;
 use punctual_core::plan::AgentApproval;
 use punctual_engine::roster::Risk;
@@ -15,6 +15,7 @@ use super::section::{Section, snake_case};
 use super::size::Size;
 use super::value::{Value, short};
 use super::words::Word;
+use crate::up::process_agent;
 
 /// The most runs that a cap may allow: more would be none.
 const RUNNING_MAX: u64 = 1_000_000;
@@ -91,12 +92,16 @@ impl Agent {
             && text != "process"
         {
             refuse_runner(runner, text);
-            return None;
+            if RUNNERS_TO_COME.contains(&text) {
+                return None;
+            }
         }
         let section = value.section(&AGENT)?;
         section.require("runner", "\"process\"");
+        let process = ProcessConfig::read(&section, folder);
+        refuse_what_cannot_run(&section, &process);
         let agent = Agent {
-            runner: RunnerConfig::Process(ProcessConfig::read(&section, folder)),
+            runner: RunnerConfig::Process(process),
             timeout: section.get("timeout").and_then(Value::some_duration).unwrap_or(Elapsed::from_seconds(600)),
             max_concurrent: section.get("max_concurrent").and_then(read_cap),
             risk: section.get("risk").and_then(Value::word).unwrap_or(Risk::Exec),
@@ -136,7 +141,7 @@ impl ProcessConfig {
             env: section.get("env").and_then(read_env).unwrap_or_default(),
             env_pass: section.get("env_pass").and_then(read_env_pass).unwrap_or_default(),
             secrets: section.get("secrets").and_then(|value| read_secrets(value, folder)).unwrap_or_default(),
-            grace: section.get("grace").and_then(Value::duration).unwrap_or(Elapsed::from_seconds(10)),
+            grace: section.get("grace").and_then(read_grace).unwrap_or(Elapsed::from_seconds(10)),
             limits: section.get("limits").and_then(ProcessLimits::read).unwrap_or_default(),
         }
     }
@@ -148,8 +153,8 @@ impl ProcessLimits {
         let count = |key| section.get(key).and_then(|value| value.integer(1..=u64::MAX));
         Some(ProcessLimits {
             cpu: section.get("cpu").and_then(read_cpu),
-            memory: section.get("memory").and_then(Value::size),
-            open_files: count("open_files"),
+            memory: section.get("memory").and_then(read_memory),
+            open_files: section.get("open_files").and_then(|value| value.integer(OPEN_FILES_MIN..=u64::MAX)),
             processes: count("processes"),
             file_size: section.get("file_size").and_then(Value::size),
         })
@@ -170,6 +175,38 @@ impl ProcessLimits {
 pub(super) fn read_cap(value: &Value<'_>) -> Option<NonZeroU32> {
     let cap = value.integer(1..=RUNNING_MAX)?;
     NonZeroU32::new(cap as u32)
+}
+
+/// Reports what the runner would refuse, so that a start finds nothing that a check has not told.
+fn refuse_what_cannot_run(section: &Section<'_>, process: &ProcessConfig) {
+    for problem in process_agent(process).problems() {
+        let (key, problem, fix) = match problem {
+            AgentError::LoaderVariable(name) => {
+                let problem = format!("the variable {name} cannot be passed on, as it changes which code runs");
+                ("env_pass", problem, "set it in env".to_owned())
+            }
+            AgentError::Bounds { what, given, least, most } => {
+                let key = if what.contains("grace") { "grace" } else { "limits" };
+                let fix =
+                    if most == u64::MAX { format!("use {least} or more") } else { format!("use {least} to {most}") };
+                (key, format!("{what} is {given}"), fix)
+            }
+            AgentError::Nul(what @ "the folder") => {
+                ("folder", format!("{what} holds a zero character"), "leave it out".to_owned())
+            }
+            // These have been told where they stand.
+            AgentError::EmptyCommand
+            | AgentError::Nul(_)
+            | AgentError::VariableName(_)
+            | AgentError::OwnVariable(_) => {
+                continue;
+            }
+        };
+        match section.get(key) {
+            Some(value) => value.refuse(problem, fix),
+            None => section.refuse(problem, fix),
+        }
+    }
 }
 
 fn refuse_runner(runner: &Value<'_>, text: &str) {
@@ -193,10 +230,6 @@ fn read_command(value: &Value<'_>) -> Option<Vec<String>> {
         value.refuse("there is no program in it", "use program and arguments, like [\"python3\", \"report.py\"]");
         return None;
     }
-    if command.iter().any(|word| word.contains('\0')) {
-        value.refuse("an argument holds a zero character", "leave it out: no program can be given one");
-        return None;
-    }
     Some(command)
 }
 
@@ -204,9 +237,7 @@ fn read_env(value: &Value<'_>) -> Option<BTreeMap<String, String>> {
     let mut env = BTreeMap::new();
     for (name, value) in value.named()? {
         let Some(text) = value.text() else { continue };
-        if text.contains('\0') {
-            value.refuse("it holds a zero character", "leave it out: no program can be given one");
-        } else if is_variable(name, &value) {
+        if is_variable(name, &value) {
             env.insert(name.to_owned(), text.to_owned());
         }
     }
@@ -283,5 +314,27 @@ fn read_cpu(value: &Value<'_>) -> Option<Elapsed> {
         value.refuse("processor time is limited in whole seconds", "leave the milliseconds out");
         return None;
     }
+    if i64::from(u32::MAX) < time.milliseconds() / 1_000 {
+        value.refuse("this is more processor time than can be counted", "use less, or leave it out");
+        return None;
+    }
     Some(time)
+}
+
+fn read_grace(value: &Value<'_>) -> Option<Elapsed> {
+    let grace = value.duration()?;
+    if GRACE_MAX.as_millis() < u128::from(grace.milliseconds().unsigned_abs()) {
+        value.refuse("nobody who stops a node waits so long", "use \"1h\" or less");
+        return None;
+    }
+    Some(grace)
+}
+
+fn read_memory(value: &Value<'_>) -> Option<Size> {
+    let size = value.size()?;
+    if size.bytes < ADDRESS_SPACE_MIN {
+        value.refuse("no program begins in so little memory", "use \"64MiB\" or more");
+        return None;
+    }
+    Some(size)
 }

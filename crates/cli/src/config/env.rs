@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::error::{Place, Problems};
 use super::keys::{ENGINE, Key, Keys, TOP};
 use super::section::Section;
-use super::suggest::nearest;
+use crate::suggest::nearest;
 
 const PREFIX: &str = "PUNCTUAL_";
 /// What a run is told in its environment; a Punctual that is itself a run must not trip over it.

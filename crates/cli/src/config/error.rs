@@ -126,7 +126,7 @@ impl<'t> Problems<'t> {
     }
 }
 
-fn position(text: &str, byte: usize) -> Position {
+pub(super) fn position(text: &str, byte: usize) -> Position {
     let before = || text.char_indices().take_while(|(at, _)| *at < byte).map(|(_, next)| next);
     let line = before().filter(|next| *next == '\n').count() + 1;
     let column = before().fold(1, |column, next| if next == '\n' { 1 } else { column + 1 });

@@ -9,14 +9,16 @@ mod conductor;
 mod engine;
 mod env;
 mod error;
+mod here;
 mod keys;
+mod nul;
 mod prices;
 mod print;
 mod retention;
 mod schedule;
 mod section;
+mod server;
 mod size;
-mod suggest;
 mod sync;
 mod trigger;
 mod value;
@@ -45,10 +47,11 @@ pub(crate) use engine::EngineConfig;
 use engine::one_of;
 use env::Overrides;
 use error::{ConfigError, Place, Problems};
-use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, RETENTION, TOP};
+use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, RETENTION, SERVER, TOP};
 pub(crate) use retention::RetentionConfig;
 use schedule::{FileSchedule, Known};
 use section::Section;
+pub(crate) use server::ServerConfig;
 pub(crate) use sync::{Changes, changes};
 use trigger::read_zone;
 use value::{Value, short};
@@ -67,6 +70,8 @@ pub(crate) struct Config {
     pub(crate) engine: EngineConfig,
     /// How long things are kept.
     pub(crate) retention: RetentionConfig,
+    /// What clients of the API may take.
+    pub(crate) server: ServerConfig,
     /// How many runs of a project may be at work.
     pub(crate) project_caps: BTreeMap<String, NonZeroU32>,
     /// What models cost.
@@ -128,12 +133,17 @@ impl Config {
             Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => String::new(),
             read => read.with_context(|| format!("reading the configuration {}", file.display()))?,
         };
+        Config::of_text(&text, file)
+    }
+
+    /// Reads what a file holds, or would hold.
+    pub(crate) fn of_text(text: &str, file: &Path) -> anyhow::Result<(Config, Zones)> {
         let absolute =
             std::path::absolute(file).with_context(|| format!("finding the folder of {}", file.display()))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
-        let (config, zones) = read(&text, &file.display().to_string(), folder, env, ZoneSource::open)?;
+        let (config, zones) = read(text, &file.display().to_string(), folder, env, ZoneSource::open)?;
         let is_blank = text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'));
         Ok((Config { is_blank, ..config }, zones))
     }
@@ -156,7 +166,7 @@ fn read<Z: Borrow<Zones>>(
     file_name: &str,
     folder: &Path,
     env: impl IntoIterator<Item = (String, String)>,
-    open: impl FnOnce(&ZoneSource) -> anyhow::Result<Z>,
+    open: impl Fn(&ZoneSource) -> anyhow::Result<Z>,
 ) -> Result<(Config, Z), ConfigError> {
     let problems = Problems::of(text);
     let read = read_all(text, folder, env, open, &problems);
@@ -169,7 +179,7 @@ fn read_all<Z: Borrow<Zones>>(
     text: &str,
     folder: &Path,
     env: impl IntoIterator<Item = (String, String)>,
-    open: impl FnOnce(&ZoneSource) -> anyhow::Result<Z>,
+    open: impl Fn(&ZoneSource) -> anyhow::Result<Z>,
     problems: &Problems<'_>,
 ) -> Option<(Config, Z)> {
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -181,12 +191,18 @@ fn read_all<Z: Borrow<Zones>>(
         // What can be made of the rest is guesswork.
         return None;
     }
+    nul::refuse(table.get_ref(), problems);
     let overrides = Overrides::read(env, problems);
     let mut top = Section::top(problems, table.get_ref(), &TOP);
     overrides.apply_top(&mut top);
 
     let tzdb = read_zone_source(&top, folder);
-    let zones = open(&tzdb).map_err(|error| refuse_zone_data(&top, problems, &error)).ok()?;
+    // The rest is looked at with the data that this program carries.
+    let zones = open(&tzdb).or_else(|error| {
+        refuse_zone_data(&top, problems, &error);
+        open(&ZoneSource::Bundled)
+    });
+    let zones = zones.ok()?;
     let given = top.get("engine").and_then(|value| value.section(&ENGINE));
     let mut section = given.unwrap_or_else(|| Section::absent(problems, "engine", &ENGINE));
     overrides.apply_engine(&mut section);
@@ -195,6 +211,8 @@ fn read_all<Z: Borrow<Zones>>(
     let given = top.get("retention").and_then(|value| value.section(&RETENTION));
     let retention = given.unwrap_or_else(|| Section::absent(problems, "retention", &RETENTION));
     let retention = RetentionConfig::read(&retention, &section);
+    let given = top.get("server").and_then(|value| value.section(&SERVER));
+    let server = ServerConfig::read(&given.unwrap_or_else(|| Section::absent(problems, "server", &SERVER)));
     let limits = top.get("limits").and_then(|value| value.section(&LIMITS));
     let project_caps = limits.and_then(|limits| limits.get("projects").map(read_project_caps)).unwrap_or_default();
     let agents = read_named(&top, "agents", |_, value| Agent::read(value, folder));
@@ -211,6 +229,7 @@ fn read_all<Z: Borrow<Zones>>(
         tzdb,
         engine,
         retention,
+        server,
         project_caps,
         conductor,
         prices: top.get("prices").and_then(prices::read).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use punctual_core::time::Calendar;
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{AGENT, CALENDAR, CONDUCTOR, ENGINE, Keys, PRICES, RETENTION, SCHEDULE, TOP};
+use super::keys::{AGENT, CALENDAR, CONDUCTOR, ENGINE, Keys, PRICES, RETENTION, SCHEDULE, SERVER, TOP};
 use super::{Config, prices};
 
 /// Where comments begin.
@@ -18,6 +18,8 @@ impl Config {
         write_settings(&mut text, &ENGINE, &self.engine.settings(), true);
         text += "\n[retention]\n";
         write_settings(&mut text, &RETENTION, &self.retention.settings(), true);
+        text += "\n[server]\n";
+        write_settings(&mut text, &SERVER, &self.server.settings(), true);
         text += "\n[limits.projects]\n";
         for (project, cap) in &self.project_caps {
             text += &format!("{} = {cap}\n", shown_key(project));
@@ -46,6 +48,7 @@ impl Config {
         let mut all = self.top_settings();
         all.insert("engine".to_owned(), self.engine.settings().into());
         all.insert("retention".to_owned(), self.retention.settings().into());
+        all.insert("server".to_owned(), self.server.settings().into());
         all.insert("limits".to_owned(), json!({ "projects": self.project_caps }));
         all.insert("prices".to_owned(), prices::settings(&self.prices).into());
         all.insert("conductor".to_owned(), self.conductor.settings().into());

@@ -9,8 +9,8 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::error::{Place, Problems};
 use super::keys::Keys;
-use super::suggest::nearest;
 use super::value::{Value, short};
+use crate::suggest::nearest;
 
 /// A table whose keys are all known.
 pub(super) struct Section<'a> {

@@ -16,7 +16,7 @@ use super::agent::{ProcessConfig, RunnerConfig};
 use super::engine::OTHER_NAMES;
 use super::keys::{
     AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, RETENTION, SCHEDULE, SECRET,
-    TOP,
+    SERVER, TOP,
 };
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
@@ -307,6 +307,7 @@ fn what_is_printed_has_every_key() {
     check(&json, &TOP);
     check(&json["engine"], &ENGINE);
     check(&json["retention"], &RETENTION);
+    check(&json["server"], &SERVER);
     check(&json["limits"], &LIMITS);
     check(&json["prices"], &PRICES);
     check(&json["agents"]["reporter"], &AGENT);
@@ -318,9 +319,21 @@ fn what_is_printed_has_every_key() {
 #[test]
 fn the_documentation_lists_every_key() {
     let documentation = std::fs::read_to_string(format!("{ROOT}/docs/configuration.md")).unwrap_or_default();
-    for keys in
-        [TOP, ENGINE, RETENTION, LIMITS, PRICES, PRICE, CONDUCTOR, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
-    {
+    for keys in [
+        TOP,
+        ENGINE,
+        RETENTION,
+        SERVER,
+        LIMITS,
+        PRICES,
+        PRICE,
+        CONDUCTOR,
+        AGENT,
+        AGENT_LIMITS,
+        SECRET,
+        CALENDAR,
+        SCHEDULE,
+    ] {
         let row =
             |Key { name, takes, default, meaning }: &Key| format!("| `{name}` | {takes} | {default} | {meaning} |\n");
         let rows: String = keys.keys.iter().map(row).collect();
@@ -336,7 +349,9 @@ fn the_example_is_right_and_its_defaults_are_those_documented() {
     assert_eq!((config.agents.len(), config.schedules.len()), (3, 3));
     // A default in the table is a value that changes nothing.
     let plain = parse(&with_schedule("immediate = true"));
-    for (keys, place) in [(ENGINE, "[engine]"), (RETENTION, "[retention]"), (AGENT, AGENTS), (SCHEDULE, "")] {
+    for (keys, place) in
+        [(ENGINE, "[engine]"), (RETENTION, "[retention]"), (SERVER, "[server]"), (AGENT, AGENTS), (SCHEDULE, "")]
+    {
         for key in keys.keys {
             let Some(value) = key.default.strip_prefix('`').and_then(|value| value.strip_suffix('`')) else { continue };
             if value == "default_timezone" || key.name == "immediate" {
@@ -344,7 +359,9 @@ fn the_example_is_right_and_its_defaults_are_those_documented() {
             }
             let line = format!("{} = {value}\n", key.name);
             let text = match place {
-                "[engine]" | "[retention]" => format!("{place}\n{line}{}", with_schedule("immediate = true")),
+                "[engine]" | "[retention]" | "[server]" => {
+                    format!("{place}\n{line}{}", with_schedule("immediate = true"))
+                }
                 "" => with_schedule(&format!("immediate = true\n{line}")),
                 agents => with_schedule("immediate = true").replace(agents, &format!("{agents}{line}")),
             };
@@ -388,13 +405,14 @@ fn value() -> impl Strategy<Value = &'static str> {
 /// Pieces of which files are made, right and wrong.
 fn piece() -> impl Strategy<Value = String> {
     let keys: Vec<&str> =
-        [TOP, ENGINE, RETENTION, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
+        [TOP, ENGINE, RETENTION, SERVER, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
             .iter()
             .flat_map(|keys| keys.keys.iter().map(|key| key.name))
             .collect();
     let headers = [
         "[engine]",
         "[retention]",
+        "[server]",
         "[agents.reporter]",
         "[agents.x]",
         "[calendars.c]",

@@ -7,9 +7,9 @@ use punctual_core::time::{Calendar, Dialect, Every, TimesOfDay, Timetable, Zone,
 use serde_json::{Map, Value as Json};
 
 use super::section::Section;
-use super::suggest::nearest;
 use super::value::{Value, short};
 use super::words::Word;
+use crate::suggest::nearest;
 use crate::zoned_cron;
 
 /// The ways to say when.
@@ -53,16 +53,22 @@ impl FileTrigger {
             }
             _ => {
                 section.refuse(format!("{} are given together", given.join(" and ")), "keep one of them");
+                // Whichever is kept is right then.
+                given.iter().for_each(|form| drop(FileTrigger::read_form(section, form, zone, zones)));
                 return None;
             }
         };
-        let dialect = section.get("dialect");
-        if let Some(value) = dialect
+        if let Some(value) = section.get("dialect")
             && form != "cron"
         {
             value.refuse("it goes with cron alone", "leave it out");
         }
-        let value = section.get(form).expect("it is given");
+        FileTrigger::read_form(section, form, zone, zones)
+    }
+
+    fn read_form(section: &Section<'_>, form: &str, zone: &Zone, zones: &Zones) -> Option<FileTrigger> {
+        let dialect = section.get("dialect");
+        let value = section.get(form)?;
         match form {
             "cron" => read_crons(value, dialect.and_then(Value::word), zones),
             "times" => read_times(value),
@@ -88,13 +94,15 @@ impl FileTrigger {
         let Some(timetable) = gated else { return };
         // No year of a cron lies before; an instant may.
         let from = if matches!(trigger, Trigger::At(_)) { Timestamp::MIN } else { Timestamp::UNIX_EPOCH };
-        let mut slots = timetable.slots(from).take(LOOKED_AT_MAX).map(|slot| slot.skipped.is_some());
-        let (mut skipped, mut fires) = (0, false);
-        while let Some(is_skipped) = slots.next().filter(|_| !fires) {
-            skipped += usize::from(is_skipped);
-            fires |= !is_skipped;
+        let mut slots = timetable.slots(from).looking_at(LOOKED_AT_MAX);
+        let mut skipped = 0_usize;
+        for slot in slots.by_ref() {
+            if slot.skipped.is_none() {
+                return;
+            }
+            skipped += 1;
         }
-        if fires || skipped == LOOKED_AT_MAX {
+        if slots.cut_at().is_some() {
             return;
         }
         let fix = match (skipped, gate.bounds == Bounds::default()) {

@@ -13,8 +13,8 @@ use super::error::{Place, Problems};
 use super::keys::Keys;
 use super::section::{Section, joined};
 use super::size::Size;
-use super::suggest::nearest;
 use super::words::Word;
+use crate::suggest::nearest;
 
 /// Tables and lists inside each other, at most.
 const NESTED_MAX: usize = 32;

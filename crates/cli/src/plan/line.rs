@@ -32,6 +32,11 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Whether nothing more becomes of it.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.mark, Mark::Done | Mark::Skipped | Mark::Failed)
+    }
+
     /// What a row of the strip is called by: the schedule, or the agent of a run that has none.
     pub(super) fn row(&self) -> &str {
         if self.name == "-" { &self.agent } else { &self.name }

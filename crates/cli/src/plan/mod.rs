@@ -9,35 +9,58 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::client::{self, Client, ClientArgs, Failure, Query, read, read_all};
-use crate::output::{is_utf8, one_line, print, print_json, table, width};
+use crate::ids;
+use crate::moment::Moment;
+use crate::output::{plural, print, print_json};
+use crate::screen::{Screen, is_utf8, width};
+use crate::table::{Cell, Column, table};
 use crate::times::{Wall, ZoneArgs};
 use crate::views::{Execution, Past, Schedule};
 use line::Line;
 use strip::{Look, Strip};
+
+/// Its columns, with their turn to give way.
+const COLUMNS: [Column; 6] = [
+    Column::whole("TIME", 0),
+    Column::text("SCHEDULE", 0, 12),
+    Column::text("AGENT", 1, 8),
+    Column::whole("STATE", 0),
+    Column::text("NOTE", 2, 12),
+    Column::whole("RUN", 0),
+];
+
+/// How many rows of the table are shown, unless somebody asks for more.
+const ROWS: usize = 20;
 
 /// The most of a day that is read.
 const READ_MAX: usize = 10_000;
 
 /// Show a day: what is planned, what is at work, what has become of the rest.
 ///
-/// Above the table the day is drawn from midnight to midnight, a row for each schedule, with the present marked. Asks the
-/// running server, or reads the database if none runs. Runs are planned to the end of the day: other days have what there is.
+/// The day is drawn from midnight to midnight, a row for each schedule, with the present marked. Below are the next 20 runs:
+/// what is in progress and what comes; --all also has what is over. Asks the running server, or reads the database if no server
+/// runs. Runs are planned to the end of the day: other days have what there is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   punctual plan
+  punctual plan yesterday --all
   punctual plan --live --agent reporter --zone Europe/Paris")]
 pub(crate) struct PlanArgs {
     /// The day, like 2026-03-09, yesterday or tomorrow [default: today]
-    #[arg(long, value_name = "DATE", value_parser = Which::read)]
-    day: Option<Which>,
+    #[arg(value_name = "DATE", value_parser = day)]
+    date: Option<Moment>,
 
-    /// Only this schedule, by name, id or the beginning of its id
-    #[arg(long, value_name = "SCHEDULE")]
+    /// The same, as an option
+    #[arg(long, value_name = "DATE", value_parser = day, conflicts_with = "date")]
+    day: Option<Moment>,
+
+    /// Only this schedule, by name, id or either end of its id
+    #[arg(long, value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: Option<String>,
 
     /// Only this agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: Option<String>,
 
     /// Only this project
@@ -48,9 +71,13 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     live: bool,
 
-    /// At most so many rows of the table
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: usize,
+    /// All runs of the day in the table, also those that are over
+    #[arg(long)]
+    all: bool,
+
+    /// At most so many rows of the table [default: 20, or all with --all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
 
     /// Draw with plain letters [default: as the locale says]
     #[arg(long)]
@@ -63,34 +90,11 @@ pub(crate) struct PlanArgs {
     client: ClientArgs,
 }
 
-/// Which day is meant.
-#[derive(Debug, Clone, Copy)]
-enum Which {
-    /// By its date.
-    Date(Date),
-    /// So many days from today.
-    Away(i32),
-}
-
-impl Which {
-    fn read(text: &str) -> Result<Which, String> {
-        match text {
-            "yesterday" => Ok(Which::Away(-1)),
-            "today" => Ok(Which::Away(0)),
-            "tomorrow" => Ok(Which::Away(1)),
-            date => date
-                .parse()
-                .map(Which::Date)
-                .map_err(|_| "use a date like 2026-03-09, yesterday, today or tomorrow".to_owned()),
-        }
-    }
-
-    fn from(self, today: Date) -> Date {
-        match self {
-            Which::Date(date) => date,
-            Which::Away(days) => today.saturating_add(jiff::Span::new().days(days)),
-        }
-    }
+/// A time that is a day.
+fn day(text: &str) -> Result<Moment, String> {
+    let read: Option<Moment> = text.parse().ok();
+    read.filter(|it| matches!(it, Moment::Day(_) | Moment::DaysAway(_)))
+        .ok_or_else(|| "use a date like 2026-03-09, yesterday, today or tomorrow".to_owned())
 }
 
 /// What is to be said of a day that has not begun.
@@ -118,7 +122,8 @@ impl Day {
 pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<()> {
     let wall = args.zone.wall()?;
     let today = wall.zone.day_of(wall.now);
-    let date = args.day.unwrap_or(Which::Away(0)).from(today);
+    let asked = args.date.as_ref().or(args.day.as_ref());
+    let date = asked.and_then(|asked| asked.day(&wall)).unwrap_or(today);
     let day = Day { date, from: wall.zone.day_start(date), until: wall.zone.day_end(date) };
     let client = args.client.look().await?;
     let query = query(&args, &client).await?;
@@ -131,7 +136,8 @@ pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<()> {
     let lines = line::merge(&future, &past, &wall);
     if lines.is_empty() {
         let text = format!("Nothing is planned for {} ({}).\n", day.date, wall.zone.name());
-        return print(&(text + later(&day, today)));
+        let unknown = client::about_agent(&client, args.agent.as_deref()).await;
+        return print(&(text + later(&day, today) + &unknown));
     }
     print(&(drawn(&lines, &day, &wall, &args) + later(&day, today)))
 }
@@ -179,23 +185,37 @@ async fn past(client: &Client, query: &Query, day: &Day) -> Result<Vec<Value>, F
 
 fn drawn(lines: &[Line], day: &Day, wall: &Wall, args: &PlanArgs) -> String {
     let look = if args.ascii || !is_utf8() { Look::Ascii } else { Look::Unicode };
-    let strip = Strip { from: day.from, until: day.until, wall, look, width: width() };
+    let strip = Strip { from: day.from, until: day.until, wall, look, width: width(), screen: Screen::get() };
     let mut text = format!("{} ({})\n\n", day.date.strftime("%A, %Y-%m-%d"), wall.zone.name());
     text += &strip.draw(lines);
     text.push('\n');
-    let rows = lines.iter().take(args.limit).map(|line| {
+    let asked: Vec<&Line> = lines.iter().filter(|line| args.all || !day.has(wall.now) || !line.is_over()).collect();
+    let limit = args.limit.unwrap_or(if args.all { usize::MAX } else { ROWS });
+    let rows = asked.iter().take(limit).map(|line| {
         vec![
-            wall.time(line.at),
-            line.name.clone(),
-            line.agent.clone(),
-            line.state.clone(),
-            one_line(&line.note),
-            line.run.map_or_else(|| "-".to_owned(), |id| id.to_string()),
+            wall.time(line.at).into(),
+            line.name.clone().into(),
+            line.agent.clone().into(),
+            Cell::state(line.state.as_str()),
+            line.note.clone().into(),
+            line.run.map_or_else(|| "-".to_owned(), ids::shown).into(),
         ]
     });
-    text += &table(&["TIME", "SCHEDULE", "AGENT", "STATE", "NOTE", "RUN"], rows);
-    if args.limit < lines.len() {
-        text += &format!("\nThe first {} of {} are shown; --limit shows more.\n", args.limit, lines.len());
+    text += &match asked.is_empty() {
+        true => "Nothing more is planned for today.\n".to_owned(),
+        false => table(&COLUMNS, rows),
+    };
+    text + &left_out(lines.len() - asked.len(), asked.len().saturating_sub(limit), args.all)
+}
+
+/// What the table does not have.
+fn left_out(over: usize, later: usize, all: bool) -> String {
+    let option = if all { "--limit" } else { "--all" };
+    let over = (0 < over)
+        .then(|| format!("{} of this day {} over", plural(over, "run"), if over == 1 { "is" } else { "are" }));
+    let later = (0 < later).then(|| format!("{later} more come later"));
+    match [over, later].into_iter().flatten().collect::<Vec<_>>() {
+        parts if parts.is_empty() => String::new(),
+        parts => format!("\n{}: {option} shows them.\n", parts.join(", ")),
     }
-    text
 }

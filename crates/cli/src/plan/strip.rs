@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::line::{Line, Mark};
 use crate::output::clean;
+use crate::screen::{Paint, Screen};
 use crate::times::Wall;
 
 /// The most rows.
@@ -57,6 +58,7 @@ pub(super) struct Strip<'a> {
     pub(super) wall: &'a Wall,
     pub(super) look: Look,
     pub(super) width: usize,
+    pub(super) screen: Screen,
 }
 
 impl Strip<'_> {
@@ -69,21 +71,34 @@ impl Strip<'_> {
         let now = self.column(self.wall.now, cells);
         let mut text = self.heading(label, cells, now);
         for (name, marks) in rows.iter().take(ROWS_MAX) {
-            let mut row: Vec<char> = vec![self.look.empty(); cells];
+            let mut row: Vec<String> = vec![self.look.empty().to_string(); cells];
             if let Some(now) = now {
-                row[now] = self.look.now();
+                row[now] = self.look.now().to_string();
             }
             for (at, mark) in marks {
                 if let Some(column) = self.column(*at, cells) {
-                    row[self.beside_now(*at, column, now, cells)] = self.look.mark(*mark);
+                    row[self.beside_now(*at, column, now, cells)] = self.painted(*mark);
                 }
             }
-            text += &format!("{} {}\n", self.fitted(name, label), row.into_iter().collect::<String>());
+            text += &format!("{} {}\n", self.fitted(name, label), row.concat());
         }
         if ROWS_MAX < rows.len() {
             text += &format!("and {} more\n", rows.len() - ROWS_MAX);
         }
         text + &self.legend(lines)
+    }
+
+    /// A mark in the colour of what it means.
+    fn painted(&self, mark: Mark) -> String {
+        let paint = match mark {
+            Mark::Planned => Paint::Plain,
+            Mark::Done => Paint::Good,
+            Mark::Skipped => Paint::Quiet,
+            Mark::Waiting => Paint::Waiting,
+            Mark::Running => Paint::Busy,
+            Mark::Failed => Paint::Bad,
+        };
+        paint.on(&self.look.mark(mark).to_string(), self.screen)
     }
 
     /// The marks of each row, the most telling last, and rows by their first mark.
@@ -159,7 +174,7 @@ impl Strip<'_> {
             (Mark::Planned, "planned"),
         ];
         let used = words.into_iter().filter(|(mark, _)| lines.iter().any(|line| line.mark == *mark));
-        used.map(|(mark, word)| format!("{} {word}", self.look.mark(mark))).collect::<Vec<_>>().join("   ") + "\n"
+        used.map(|(mark, word)| format!("{} {word}", self.painted(mark))).collect::<Vec<_>>().join("   ") + "\n"
     }
 }
 
@@ -191,6 +206,7 @@ mod tests {
             wall: &wall,
             look: Look::Ascii,
             width: 40,
+            screen: Screen::default(),
         };
         let lines = [
             line("backup", "2026-11-16T02:00:00Z", Mark::Done),
@@ -211,7 +227,8 @@ mod tests {
         let long = line("ein sehr langer Name für den Frühbericht", "2026-03-29T01:00:00Z", Mark::Waiting);
         for width in 20..200 {
             for look in [Look::Ascii, Look::Unicode] {
-                let drawn = Strip { from, until, wall: &wall, look, width }.draw(std::slice::from_ref(&long));
+                let drawn = Strip { from, until, wall: &wall, look, width, screen: Screen::default() }
+                    .draw(std::slice::from_ref(&long));
                 let rows: Vec<&str> = drawn.lines().take(3).collect();
                 for row in rows {
                     assert!(row.chars().count() <= width, "{width}: {row}");
@@ -225,7 +242,8 @@ mod tests {
     fn hours_are_those_of_the_clock_also_when_it_changes() {
         let wall = wall("Europe/Paris", "2026-01-01T00:00:00Z");
         let (from, until) = (at("2026-03-28T23:00:00Z"), at("2026-03-29T22:00:00Z"));
-        let strip = Strip { from, until, wall: &wall, look: Look::Ascii, width: 90 };
+        let screen = Screen::default();
+        let strip = Strip { from, until, wall: &wall, look: Look::Ascii, width: 90, screen };
         let heading = strip.heading(1, 72, None);
         let hours: Vec<&str> = heading.split_whitespace().collect();
         assert_eq!(hours, ["00", "04", "07", "10", "13", "16", "19", "22"]);

@@ -14,6 +14,8 @@ use serde::Deserialize;
 const COUNT_MAX: usize = 100_000;
 /// A schedule of which so many slots in a row are skipped is not searched further.
 const SKIPPED_IN_A_ROW_MAX: usize = 10_000;
+/// The most slots that are looked at in all, skipped or not.
+const LOOKED_AT_MAX: usize = 2 * COUNT_MAX;
 const COUNT_DEFAULT: usize = 10;
 
 /// What to preview: one trigger form, its zone and policies, and the stretch of time.
@@ -81,7 +83,7 @@ pub(super) enum Stopped {
     AtLimit,
     /// What comes next lies behind `until`.
     AtUntil { next_at: Timestamp },
-    /// Too many were skipped in a row.
+    /// Too many were skipped.
     AfterSkips,
     /// There are no more.
     AtEnd,
@@ -169,7 +171,8 @@ impl Request {
         let allowed = self.max_runs.map_or(usize::MAX, |max| max as usize);
         let mut slots = vec![];
         let (mut runs, mut skipped_in_a_row) = (0, 0);
-        for slot in timetable.slots(from) {
+        let mut ahead = timetable.slots(from).looking_at(LOOKED_AT_MAX);
+        for slot in ahead.by_ref() {
             if runs == allowed {
                 return (slots, Stopped::AtEnd);
             }
@@ -190,7 +193,8 @@ impl Request {
             }
             slots.push(slot);
         }
-        (slots, Stopped::AtEnd)
+        let stopped = if ahead.cut_at().is_some() { Stopped::AfterSkips } else { Stopped::AtEnd };
+        (slots, stopped)
     }
 
     fn trigger(&self, zones: &Zones) -> Result<Trigger, Refusal> {

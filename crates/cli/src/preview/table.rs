@@ -8,7 +8,7 @@ use punctual_core::time::{Slot, Zones};
 use serde::Serialize;
 
 use super::request::{Preview, Stopped};
-use crate::output::table;
+use crate::table::{Cell, Column, table};
 
 /// A schedule with more runs a day gets a remark: it may be meant, but it is often a slip.
 const RUNS_PER_DAY_WARNING: usize = 500;
@@ -61,25 +61,26 @@ pub(super) fn json(preview: &Preview, zones: &Zones) -> anyhow::Result<String> {
 pub(super) fn text(preview: &Preview, zones: &Zones) -> String {
     let has_zones = preview.slots.iter().any(|slot| slot.zone() != preview.timetable.zone().name());
     let has_jitter = preview.slots.iter().any(|slot| slot.due_at != slot.scheduled_at);
-    let mut header = vec!["LOCAL", "UTC", "OFFSET"];
-    header.extend(has_jitter.then_some("DUE (UTC)"));
-    header.extend(has_zones.then_some("ZONE"));
-    header.push("NOTE");
+    // Each column with its turn to give way.
+    let mut columns = vec![Column::whole("LOCAL", 0), Column::whole("UTC", 2), Column::whole("OFFSET", 3)];
+    columns.extend(has_jitter.then_some(Column::whole("DUE (UTC)", 1)));
+    columns.extend(has_zones.then_some(Column::whole("ZONE", 4)));
+    columns.push(Column::text("NOTE", 0, 16));
     let rows = rows(preview, zones).map(|(slot, note)| {
         let local = slot.nominal();
-        let mut row = vec![
-            format!("{} {}", local.date().strftime("%a"), local.to_string().replace('T', " ")),
-            slot.scheduled_at.to_string(),
-            show_offset(slot.offset),
+        let mut row: Vec<Cell> = vec![
+            format!("{} {}", local.date().strftime("%a"), local.to_string().replace('T', " ")).into(),
+            slot.scheduled_at.to_string().into(),
+            show_offset(slot.offset).into(),
         ];
-        row.extend(has_jitter.then(|| slot.due_at.to_string()));
-        row.extend(has_zones.then(|| slot.zone().to_owned()));
-        row.push(note.unwrap_or_default());
+        row.extend(has_jitter.then(|| slot.due_at.to_string().into()));
+        row.extend(has_zones.then(|| slot.zone().into()));
+        row.push(note.unwrap_or_default().into());
         row
     });
     let mut text = format!("{}\n", preview.description);
     if !preview.slots.is_empty() {
-        text += &format!("\n{}", table(&header, rows));
+        text += &format!("\n{}", table(&columns, rows));
     }
     for remark in remarks(preview) {
         text += &format!("\n{remark}\n");
@@ -162,7 +163,10 @@ fn ending(preview: &Preview) -> Option<String> {
     let from = preview.from;
     match &preview.stopped {
         Stopped::AtLimit => Some(format!("Stopped after {} slots; there are more.", preview.slots.len())),
-        Stopped::AfterSkips => Some("Stopped: too many slots in a row are skipped.".to_owned()),
+        Stopped::AfterSkips => {
+            let looked_until = preview.slots.last().map(|slot| format!(" Looked until {}.", slot.scheduled_at));
+            Some(format!("Stopped: too many slots are skipped.{}", looked_until.unwrap_or_default()))
+        }
         Stopped::AtUntil { next_at } if preview.slots.is_empty() => {
             Some(format!("Nothing in that time; the next is at {next_at}."))
         }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::fields::FieldArgs;
+use super::fields::{FieldArgs, OPTIONS};
 use super::{difference, fire, warnings};
 use crate::client::{ClientArgs, Query, read};
 use crate::output::{clean, print, print_json};
@@ -24,7 +24,7 @@ Examples:
   punctual schedule add --agent cleaner --every 6h --dry-run")]
 pub(super) struct AddArgs {
     /// The agent that it starts: one of `punctual agents`
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: String,
 
     #[command(flatten)]
@@ -40,17 +40,19 @@ pub(super) struct AddArgs {
 
 pub(super) async fn run(args: AddArgs) -> anyhow::Result<()> {
     args.fields.must_say_when()?;
-    let body = Value::from(args.fields.body(Some(&args.agent)));
+    let body = Value::from(args.fields.body(Some(&args.agent))?);
     let client = args.client.server().await?;
     let wall = ZoneArgs::default_wall()?;
     if args.dry_run {
-        let answer = client.post("/api/schedules", &Query::default().with("dryRun", Some(true)), &body).await?;
+        let answer = client.post("/api/schedules", &Query::default().with("dryRun", Some(true)), &body).await;
+        let answer = answer.map_err(|failure| failure.naming(&OPTIONS))?;
         if args.client.json {
             return print_json(&answer);
         }
         return print(&difference(&read(&answer)?, &wall));
     }
-    let answer = client.post("/api/schedules", &Query::default(), &body).await?;
+    let answer = client.post("/api/schedules", &Query::default(), &body).await;
+    let answer = answer.map_err(|failure| failure.naming(&OPTIONS))?;
     if args.client.json {
         return print_json(&answer);
     }

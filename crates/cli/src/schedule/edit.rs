@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value};
 
-use super::fields::FieldArgs;
+use super::fields::{FieldArgs, OPTIONS};
 use super::{difference, path, shown, warnings};
 use crate::client::{self, ClientArgs, Failure, Query, read};
 use crate::output::{clean, print, print_json};
@@ -19,12 +19,12 @@ Examples:
   punctual schedule edit morning-report --cron \"0 8 * * MON-FRI\" --dry-run
   punctual schedule edit morning-report --prompt \"What changed, and what is next?\"")]
 pub(super) struct EditArgs {
-    /// The schedule, by name, id or the beginning of its id
-    #[arg(value_name = "SCHEDULE")]
+    /// The schedule, by name, id or either end of its id
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     /// Another agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: Option<String>,
 
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(super) struct EditArgs {
 }
 
 pub(super) async fn run(args: EditArgs) -> anyhow::Result<()> {
-    let change = args.fields.body(args.agent.as_deref());
+    let change = args.fields.body(args.agent.as_deref())?;
     if change.is_empty() {
         return Err(Failure::input("what is to change? name at least one field, like --prompt TEXT").into());
     }
@@ -48,7 +48,8 @@ pub(super) async fn run(args: EditArgs) -> anyhow::Result<()> {
     let schedule: Schedule = read(&before)?;
     let wall = ZoneArgs::default_wall()?;
     let query = Query::default().with("dryRun", args.dry_run.then_some(true));
-    let answer = client.put(&path(&schedule), &query, schedule.version, &Value::from(change.clone())).await?;
+    let answer = client.put(&path(&schedule), &query, schedule.version, &Value::from(change.clone())).await;
+    let answer = answer.map_err(|failure| failure.naming(&OPTIONS))?;
     if args.client.json {
         return print_json(&answer);
     }

@@ -2,10 +2,48 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use punctual_core::time::Zones;
 use serde_json::{Map, Value, json};
 
 use crate::client::Failure;
+use crate::moment::{Moment, Side};
+use crate::times::{Wall, ZoneArgs};
+
+/// The fields of the API, and the options that give them.
+pub(super) const OPTIONS: [(&str, &str); 31] = [
+    ("agentId", "--agent"),
+    ("name", "--name"),
+    ("cronExpr", "--cron"),
+    ("timesOfDay", "--times"),
+    ("intervalMinutes", "--every"),
+    ("runAt", "--at"),
+    ("dialect", "--dialect"),
+    ("timezone", "--zone"),
+    ("prompt", "--prompt"),
+    ("inputs", "--inputs"),
+    ("projectId", "--project"),
+    ("overlap", "--overlap"),
+    ("catchUp", "--catch-up"),
+    ("catchUpMax", "--catch-up-max"),
+    ("catchUpWindow", "--catch-up-window"),
+    ("maxDelay", "--max-delay"),
+    ("jitter", "--jitter"),
+    ("startAt", "--start"),
+    ("endAt", "--end"),
+    ("maxRuns", "--max-runs"),
+    ("calendar", "--calendar"),
+    ("dstGap", "--dst-gap"),
+    ("dstRepeat", "--dst-repeat"),
+    ("enabled", "--enabled"),
+    ("priority", "--priority"),
+    ("maxAttempts", "--max-attempts"),
+    ("retryBackoffMs", "--retry-delay"),
+    ("retryDelay", "--retry-delay"),
+    ("maxConcurrent", "--max-concurrent"),
+    ("riskGate", "--risk-gate"),
+    ("scheduleType", "--cron, --times, --every, --at or --now"),
+];
 
 /// What a schedule is made of.
 #[derive(Debug, Default, Args)]
@@ -61,13 +99,13 @@ pub(super) struct FieldArgs {
     #[arg(long, value_name = "DURATION")]
     jitter: Option<String>,
 
-    /// No slot before this instant, like 2026-12-01 or 2026-12-01T00:00:00Z
-    #[arg(long, value_name = "INSTANT", value_parser = crate::times::instant)]
-    start: Option<jiff::Timestamp>,
+    /// No slot before this time, like 2026-12-01, "2026-12-01 09:00" or 3d; by the clock of --zone, else of this terminal
+    #[arg(long, value_name = "TIME")]
+    start: Option<Moment>,
 
-    /// No slot behind this instant
-    #[arg(long, value_name = "INSTANT", value_parser = crate::times::instant)]
-    end: Option<jiff::Timestamp>,
+    /// No slot after this time
+    #[arg(long, value_name = "TIME")]
+    end: Option<Moment>,
 
     /// How many runs may start
     #[arg(long, value_name = "N")]
@@ -126,9 +164,9 @@ struct WhenArgs {
     #[arg(long, value_name = "DURATION", value_parser = minutes)]
     every: Option<u32>,
 
-    /// Once: an instant, or a local time like 2026-12-24T18:00:00
+    /// Once: 2026-12-24 18:00:00, 18:00 (the next one), in 10m; by the clock of --zone, else of this terminal
     #[arg(long, value_name = "TIME")]
-    at: Option<String>,
+    at: Option<Moment>,
 
     /// Once, at once
     #[arg(long, alias = "immediate")]
@@ -136,7 +174,11 @@ struct WhenArgs {
 }
 
 impl WhenArgs {
-    fn fields(&self) -> Map<String, Value> {
+    fn is_empty(&self) -> bool {
+        self.cron.is_none() && self.times.is_empty() && self.every.is_none() && self.at.is_none() && !self.now
+    }
+
+    fn fields(&self, zone: Option<&str>) -> Result<Map<String, Value>, Failure> {
         let fields = if let Some(cron) = &self.cron {
             json!({ "scheduleType": "CRON", "cronExpr": cron })
         } else if !self.times.is_empty() {
@@ -144,23 +186,46 @@ impl WhenArgs {
         } else if let Some(minutes) = self.every {
             json!({ "scheduleType": "INTERVAL", "intervalMinutes": minutes })
         } else if let Some(at) = &self.at {
-            json!({ "scheduleType": "AT", "runAt": at })
+            json!({ "scheduleType": "AT", "runAt": once(at, zone)? })
         } else if self.now {
             json!({ "scheduleType": "IMMEDIATE" })
         } else {
             json!({})
         };
-        match fields {
+        Ok(match fields {
             Value::Object(fields) => fields,
             _ => Map::new(),
-        }
+        })
     }
+}
+
+/// The clock that times are by: that of the schedule's zone if it is given, else that of this terminal.
+fn wall(zone: Option<&str>) -> Result<Wall, Failure> {
+    let wall = ZoneArgs::default_wall().map_err(|error| Failure::input(error.to_string()))?;
+    let Some(name) = zone else { return Ok(wall) };
+    let zone = Zones::bundled().get(name).map_err(|error| Failure::input(format!("--zone: {error}")))?;
+    Ok(Wall { zone, ..wall })
+}
+
+/// A local time of a zone that is given stays one: the schedule has its own clock. Everything else is an instant.
+fn once(at: &Moment, zone: Option<&str>) -> Result<String, Failure> {
+    match (at, zone) {
+        (Moment::Local(local, None), Some(_)) => Ok(local.to_string()),
+        _ => instant("--at", at, zone).map(|at| at.to_string()),
+    }
+}
+
+fn instant(option: &str, at: &Moment, zone: Option<&str>) -> Result<Timestamp, Failure> {
+    at.instant(&wall(zone)?, Side::Future).map_err(|problem| Failure::input(format!("{option}: {problem}")))
 }
 
 impl FieldArgs {
     /// The body of a request that has what was given, and nothing else.
-    pub(super) fn body(&self, agent: Option<&str>) -> Map<String, Value> {
-        let mut body = self.when.fields();
+    pub(super) fn body(&self, agent: Option<&str>) -> Result<Map<String, Value>, Failure> {
+        let zone = self.zone.as_deref();
+        let mut body = self.when.fields(zone)?;
+        let start = self.start.as_ref().map(|at| instant("--start", at, zone)).transpose()?;
+        let end = self.end.as_ref().map(|at| instant("--end", at, zone)).transpose()?;
         body.extend(given([
             ("agentId", json!(agent)),
             ("name", json!(self.name)),
@@ -175,8 +240,8 @@ impl FieldArgs {
             ("catchUpWindow", json!(self.catch_up_window)),
             ("maxDelay", json!(self.max_delay)),
             ("jitter", json!(self.jitter)),
-            ("startAt", json!(self.start)),
-            ("endAt", json!(self.end)),
+            ("startAt", json!(start)),
+            ("endAt", json!(end)),
             ("maxRuns", json!(self.max_runs)),
             ("calendar", json!(self.calendar)),
             ("dstGap", json!(self.dst_gap)),
@@ -194,12 +259,12 @@ impl FieldArgs {
         if !policy.is_empty() {
             body.insert("executorPolicy".to_owned(), policy.into());
         }
-        body
+        Ok(body)
     }
 
     /// Says how to say when, to whoever has not.
     pub(super) fn must_say_when(&self) -> Result<(), Failure> {
-        if self.when.fields().is_empty() {
+        if self.when.is_empty() {
             let text = "when? use one of --cron \"0 9 * * MON-FRI\", --times 09:00,17:00, --every 30m, --at 2026-12-24T18:00:00 or --now";
             return Err(Failure::input(text));
         }
@@ -249,6 +314,9 @@ mod tests {
     #[test]
     fn only_what_is_given_is_asked_for() {
         let args = FieldArgs { priority: Some(7), prompt: Some("Go".to_owned()), ..FieldArgs::default() };
-        assert_eq!(Value::from(args.body(None)), json!({ "prompt": "Go", "executorPolicy": { "priority": 7 } }));
+        assert_eq!(
+            Value::from(args.body(None).unwrap()),
+            json!({ "prompt": "Go", "executorPolicy": { "priority": 7 } })
+        );
     }
 }

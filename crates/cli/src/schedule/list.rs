@@ -3,17 +3,30 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::client::{ClientArgs, every_face, read_all};
-use crate::output::{one_line, print, print_json, table};
+use crate::client::{self, ClientArgs, every_face, read_all};
+use crate::ids;
+use crate::output::{print, print_json};
+use crate::table::{Cell, Column, table};
 use crate::times::ZoneArgs;
 use crate::views::Schedule;
+
+/// Its columns, with their turn to give way.
+const COLUMNS: [Column; 7] = [
+    Column::text("NAME", 0, 12),
+    Column::text("AGENT", 3, 8),
+    Column::text("PROJECT", 2, 8),
+    Column::text("WHEN", 4, 16),
+    Column::whole("NEXT", 0),
+    Column::text("STATE", 0, 9),
+    Column::whole("ID", 1),
+];
 
 /// List schedules, oldest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule list --agent reporter")]
 pub(super) struct ListArgs {
     /// Only those of this agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = crate::completions::agents())]
     agent: Option<String>,
 
     /// Only those of this project
@@ -40,20 +53,22 @@ pub(super) async fn run(args: ListArgs) -> anyhow::Result<()> {
     }
     let schedules: Vec<Schedule> = read_all(&list)?;
     if schedules.is_empty() {
-        return print("There is no schedule: `punctual schedule add --help` shows how to make one.\n");
+        let unknown = client::about_agent(&client, args.agent.as_deref()).await;
+        let text = "There is no schedule: `punctual schedule add --help` shows how to make one.\n";
+        return print(&format!("{text}{unknown}"));
     }
     let wall = args.zone.wall()?;
     let rows = schedules.iter().map(|it| {
         vec![
-            it.shown_name(),
-            it.agent_id.clone(),
-            it.project_id.clone().unwrap_or_else(|| "-".to_owned()),
-            one_line(&it.description),
-            it.next_execution_at.map_or_else(|| "-".to_owned(), |at| wall.date_time(at)),
-            one_line(&it.shown_state()),
-            it.schedule_id.to_string(),
+            it.shown_name().into(),
+            it.agent_id.clone().into(),
+            it.project_id.clone().unwrap_or_else(|| "-".to_owned()).into(),
+            it.description.clone().into(),
+            it.next_execution_at.map_or_else(|| "-".to_owned(), |at| wall.date_time(at)).into(),
+            Cell::state(it.shown_state()),
+            ids::shown(it.schedule_id).into(),
         ]
     });
-    let text = table(&["NAME", "AGENT", "PROJECT", "WHEN", "NEXT", "STATE", "ID"], rows);
+    let text = table(&COLUMNS, rows);
     print(&format!("{text}\n{}", wall.named()))
 }

@@ -15,8 +15,8 @@ use crate::views::Schedule;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule pause morning-report --reason \"the target is down\"")]
 pub(super) struct PauseArgs {
-    /// The schedule, by name, id or the beginning of its id
-    #[arg(value_name = "SCHEDULE")]
+    /// The schedule, by name, id or either end of its id
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     /// Why, for whoever reads it later
@@ -31,8 +31,8 @@ pub(super) struct PauseArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule resume morning-report")]
 pub(super) struct ResumeArgs {
-    /// The schedule, by name, id or the beginning of its id
-    #[arg(value_name = "SCHEDULE")]
+    /// The schedule, by name, id or either end of its id
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     #[command(flatten)]

@@ -16,8 +16,8 @@ use crate::views::Schedule;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule rm morning-report --yes")]
 pub(super) struct RmArgs {
-    /// The schedule, by name, id or the beginning of its id
-    #[arg(value_name = "SCHEDULE")]
+    /// The schedule, by name, id or either end of its id
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     /// Do not ask

@@ -10,8 +10,8 @@ use crate::times::ZoneArgs;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  punctual schedule show morning-report")]
 pub(super) struct ShowArgs {
-    /// The schedule, by name, id or the beginning of its id
-    #[arg(value_name = "SCHEDULE")]
+    /// The schedule, by name, id or either end of its id
+    #[arg(value_name = "SCHEDULE", add = crate::completions::schedules())]
     schedule: String,
 
     #[command(flatten)]

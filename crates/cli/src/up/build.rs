@@ -93,7 +93,8 @@ pub(super) fn agents(config: &Config) -> Agents {
     Agents { prices, workflows, ..Agents::new(infos, limits) }
 }
 
-fn process_agent(config: &ProcessConfig) -> ProcessAgent {
+/// What a process runner is made of.
+pub(crate) fn process_agent(config: &ProcessConfig) -> ProcessAgent {
     let defaults = ProcessLimits::default();
     let limits = ProcessLimits {
         cpu_seconds: config.limits.cpu.map(|cpu| cpu.milliseconds().unsigned_abs().div_ceil(1_000)),

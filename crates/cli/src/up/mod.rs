@@ -2,6 +2,7 @@
 
 mod build;
 mod demo;
+mod descriptors;
 mod first_token;
 mod log;
 mod reload;
@@ -9,7 +10,8 @@ mod sync;
 mod watched;
 mod web;
 
-pub(crate) use build::settings;
+pub(crate) use build::{process_agent, settings};
+pub(crate) use first_token::Maker as TokenMaker;
 pub(crate) use web::house_rules;
 
 use std::io::Write;
@@ -37,6 +39,7 @@ use crate::config::Config;
 use crate::database::DatabaseArgs;
 use crate::machine;
 use crate::output::unless_closed;
+use first_token::FirstToken;
 use watched::Watched;
 
 /// Run the server: plan, claim, run and record, until it is told to stop.
@@ -83,6 +86,9 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let read_at = reload::stamp_of(args.config.as_deref());
     let (config, zones) =
         if args.demo { Config::built_in(demo::CONFIG, "the demo")? } else { Config::load(args.config.as_deref())? };
+    for missing in config.missing() {
+        warn!("{}: {}; {}", missing.key, missing.problem, missing.fix);
+    }
     let runners = Arc::new(Runners::new(build::runners(&config)?));
     let rules = web::house_rules(&config, &zones)?;
     let certificate = args.web.certificate()?;
@@ -121,7 +127,8 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             demo::begin(&*store, &editor, &config, clock.now()).await?;
         }
         let url = args.web.url(address);
-        first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
+        let maker = TokenMaker { store: &*store, ids: &*ids, clock: &*clock, node: &args.name };
+        let first_token = maker.provide(&args.database.token_file()).await?;
         // Whoever looks for the server finds it by this, until it has stopped.
         let server_file = ServerFile::write(&args.database, &url)?;
         let end_serving = CancellationToken::new();
@@ -138,9 +145,10 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             doors: Arc::new(Doors::new(args.web.allow_host.clone())),
             pulse: Pulse::new(end_serving.clone()),
         };
-        let serving = punctual_server::serve(app, listener, certificate, end_serving.clone());
+        let limits = args.web.limits(&config.server, descriptors::connections(&config));
+        let serving = punctual_server::serve(app, listener, certificate, limits, end_serving.clone());
         watched.spawn("API", async { Ok(serving.await?) });
-        say_hello(&args, &config, &synced, &url)?;
+        say_hello(&args, &config, &synced, &url, first_token)?;
         for (table, settings) in
             [("conductor", &config.conductor.without_meaning), ("engine", &config.engine.without_meaning)]
         {
@@ -228,14 +236,29 @@ fn watch_signals(
     })
 }
 
-fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced, url: &str) -> anyhow::Result<()> {
+fn say_hello(
+    args: &UpArgs,
+    config: &Config,
+    synced: &sync::Synced,
+    url: &str,
+    first_token: FirstToken,
+) -> anyhow::Result<()> {
     let mut text = format!(
         "Punctual {} is up.\n  API        {url}\n  token      {}\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
         env!("CARGO_PKG_VERSION"),
-        args.database.token_file().display(),
+        match first_token {
+            FirstToken::Here => args.database.token_file().display().to_string(),
+            FirstToken::Elsewhere => format!("none in {}", args.database.token_file().display()),
+        },
         args.database.database,
         config.agents.len(),
     );
+    if first_token == FirstToken::Elsewhere {
+        warn!("there is no token here: the database has an admin already, and none is made");
+        text += "\nThere is no token for you here, since the database has an admin already: take the one of the node that made it, or one \
+            that an admin makes with `punctual token create`. If it is lost, `punctual token recover` makes another while no \
+            server uses the file, or any time on PostgreSQL.\n";
+    }
     if config.agents.is_empty() {
         text += "\nThere is nothing to run yet: write a punctual.toml, or look around with `punctual up --demo`.\n";
     }

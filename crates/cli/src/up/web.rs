@@ -3,17 +3,18 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use punctual_core::Elapsed;
 use punctual_core::time::Zones;
-use punctual_server::{Certificate, ConductorRules, HouseRules};
+use punctual_server::{Certificate, ConductorRules, ConnectionLimits, HouseRules};
 use reqwest::Url;
 use tokio::net::TcpListener;
 
 use crate::client::{is_loopback, reachable};
-use crate::config::Config;
+use crate::config::{Config, ServerConfig};
 
 /// Where and how the API is served.
 #[derive(Debug, Args)]
@@ -59,6 +60,18 @@ impl WebArgs {
             Some(name) => format!("https://{name}:{}", address.port()),
             None if self.tls_cert.is_some() => format!("https://{}", reachable(address)),
             None => format!("http://{}", reachable(address)),
+        }
+    }
+
+    /// What clients may take, where so many connections can be served.
+    pub(super) fn limits(&self, config: &ServerConfig, connections: usize) -> ConnectionLimits {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        ConnectionLimits {
+            connections,
+            // Behind a proxy everybody has the same address.
+            per_address: (!self.behind_proxy).then_some(config.max_connections_per_address as usize),
+            idle: seconds(config.idle_timeout_seconds),
+            write: seconds(config.write_timeout_seconds),
         }
     }
 

@@ -62,6 +62,8 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
         command.args(args).current_dir(&self.folder).env_remove("PUNCTUAL_LOG").stdin(Stdio::null());
+        // Times are shown by the clock of whoever looks, which is the same wherever tests run.
+        command.env("TZ", "UTC").env_remove("NO_COLOR").env_remove("COLUMNS");
         // Many of them live at once.
         command.env("PUNCTUAL_LISTEN", "127.0.0.1:0").env_remove("PUNCTUAL_TOKEN").env_remove("PUNCTUAL_URL");
         match &self.database {
@@ -92,7 +94,16 @@ impl Place {
 
     /// Runs a command at a terminal, where somebody answers every question so. What is on the screen in the end.
     pub(crate) fn at_terminal(&self, args: &[&str], answer: &str) -> (String, ExitStatus) {
-        terminal::run(self.command(args), answer)
+        terminal::run(self.command(args), None, answer)
+    }
+
+    /// What is on the screen of a terminal of so many columns after a command, with more in its environment.
+    pub(crate) fn screen(&self, columns: u16, args: &[&str], env: &[(&str, &str)]) -> String {
+        let mut command = self.command(args);
+        command.env("LC_ALL", "C.UTF-8").env("TERM", "xterm").envs(env.iter().copied());
+        let (screen, status) = terminal::run(command, Some(columns), "");
+        assert!(status.success(), "{args:?}: {screen}");
+        screen.replace("\r\n", "\n")
     }
 
     /// Runs a command that must succeed and print JSON.
@@ -165,6 +176,14 @@ impl Place {
         let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         Server { child }
+    }
+
+    /// Starts a server with more in its environment.
+    pub(crate) fn up_in(&self, env: &[(&str, &str)]) -> Server {
+        let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let mut command = self.command(&["up"]);
+        command.envs(env.iter().copied()).stdout(log.try_clone().unwrap()).stderr(log);
+        Server { child: command.spawn().unwrap() }
     }
 
     /// Waits until something is so.

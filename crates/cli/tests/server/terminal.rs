@@ -5,13 +5,17 @@ use std::io::{Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// What every question ends with.
 const QUESTION: &str = "[y/N] ";
 
-/// Runs a command at a terminal and answers its questions.
-pub(crate) fn run(mut command: Command, answer: &str) -> (String, ExitStatus) {
+/// Runs a command at a terminal of so many columns, if it knows how many, and answers its questions.
+pub(crate) fn run(mut command: Command, columns: Option<u16>, answer: &str) -> (String, ExitStatus) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    if let Some(ws_col) = columns {
+        tcsetwinsize(&ours, Winsize { ws_row: 50, ws_col, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    }
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, vec![]).unwrap();

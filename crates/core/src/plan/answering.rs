@@ -31,9 +31,14 @@ pub(crate) enum End {
     Work,
 }
 
+/// How many slots are looked at that have their answer already: two days of every second. There is at most a day and the
+/// shift of a zone of them, so that a call always comes to those that have none.
+const ANSWERED_MAX: usize = 2 * 86_400;
+
 /// Answers the slots between two instants, and moves the plan's cursor as far as that goes.
 ///
-/// Slots that have their answer already do not count as work: there is at most a day of them, where zone data has moved.
+/// Slots that have their answer already do not count as work: there are at most [`ANSWERED_MAX`] of them, where zone data has
+/// moved.
 pub(crate) fn answer(
     plan: &mut Plan,
     timetable: &Timetable,
@@ -41,15 +46,19 @@ pub(crate) fn answer(
     until: Timestamp,
     mut decide: impl FnMut(&Slot) -> Decision,
 ) -> End {
-    let mut slots = timetable.slots(plan.cursor.starts_behind(timetable).min(after));
+    let starts_behind = plan.cursor.starts_behind(timetable).min(after);
+    let mut slots = timetable.slots(starts_behind).looking_at(WORK_MAX + ANSWERED_MAX);
     let mut work = 0;
     let started_at = plan.cursor.at;
     // All before this slot is answered; the cursor does not go back behind where it was.
-    let stop_before = |plan: &mut Plan, slot: &Slot| {
-        plan.cursor.at = plan.cursor.at.min(just_before(slot.scheduled_at)).max(started_at);
+    let stop_before = |plan: &mut Plan, at: Timestamp| {
+        plan.cursor.at = plan.cursor.at.min(just_before(at)).max(started_at);
     };
     while work < WORK_MAX {
         let Some(slot) = slots.next() else {
+            if slots.cut_at().is_some() {
+                break;
+            }
             plan.cursor.pass_until(timetable, until);
             return End::Over;
         };
@@ -65,15 +74,15 @@ pub(crate) fn answer(
                 continue;
             }
             Decision::Stop => {
-                stop_before(plan, &slot);
+                stop_before(plan, slot.scheduled_at);
                 return End::Stopped(slot);
             }
         }
         work += 1;
     }
     // The next slot may lie at the same instant as the last: a gap has many.
-    if let Some(next) = slots.next() {
-        stop_before(plan, &next);
+    if let Some(next_at) = slots.next().map(|next| next.scheduled_at).or(slots.cut_at()) {
+        stop_before(plan, next_at);
     }
     End::Work
 }

@@ -142,7 +142,7 @@ fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[
     let kept_max = match policy.mode {
         CatchUpMode::None => return Kept { waiting_from: None, unplanned_from: None, until: outage.until },
         CatchUpMode::First => {
-            let slots = planning.timetable.slots(starts_behind.max(just_before(oldest))).take(SCAN_MAX);
+            let slots = planning.timetable.slots(starts_behind.max(just_before(oldest))).looking_at(SCAN_MAX);
             let mut unplanned = slots.take_while(|slot| slot.scheduled_at <= outage.until).filter(is_missed);
             let waiting_from = waiting.first().copied();
             let is_free = waiting_from.is_none() && 0 < runs_left;
@@ -160,7 +160,7 @@ fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[
     };
     // From the latest backwards: first what nobody planned, then what waits.
     let behind = outage.until.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX);
-    let slots = planning.timetable.before(behind).take(SCAN_MAX);
+    let slots = planning.timetable.before(behind).looking_at(SCAN_MAX);
     let unplanned = slots.take_while(|slot| starts_behind < slot.scheduled_at).filter(is_missed);
     let unplanned = unplanned.map(|slot| slot.scheduled_at).take(kept_max.min(runs_left));
     let unplanned: Vec<Timestamp> = unplanned.collect();

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::calendar::Calendar;
 use super::elapsed::Elapsed;
 use super::interval::Every;
+use super::look::{LOOK_MAX, Look};
 use super::merge::{Direction, Merge};
 use super::slot::{Named, Slot, SlotKey};
 use super::walk::{Backwards, Forwards, Hit, Pattern, Source};
@@ -114,7 +115,7 @@ impl Timetable {
         sources.iter().map(|source| &source.zone)
     }
 
-    /// The slots scheduled behind an instant, in order.
+    /// The slots scheduled behind an instant, in order: the first [`LOOK_MAX`], unless [`Slots::looking_at`] says otherwise.
     pub fn slots(&self, after: Timestamp) -> Slots<'_> {
         let after = match self.bounds.start_at() {
             Some(start_at) => after.max(just_before(start_at)),
@@ -128,10 +129,10 @@ impl Timetable {
             Rule::Once(at) => Ahead::Once((after < *at).then_some(*at)),
             Rule::Never => Ahead::Once(None),
         };
-        Slots { timetable: self, ahead, behind_gap: None }
+        Slots { timetable: self, ahead, behind_gap: None, look: Look::at_most(LOOK_MAX) }
     }
 
-    /// The slots scheduled before an instant, latest first.
+    /// The slots scheduled before an instant, latest first: [`LOOK_MAX`], unless [`SlotsBefore::looking_at`] says otherwise.
     pub fn before(&self, before: Timestamp) -> SlotsBefore<'_> {
         let before = match self.bounds.end_at() {
             Some(end_at) => before.min(just_after(end_at)),
@@ -147,7 +148,7 @@ impl Timetable {
             Rule::Once(at) => Behind::Once((*at < before).then_some(*at)),
             Rule::Never => Behind::Once(None),
         };
-        SlotsBefore { timetable: self, behind, behind_gap: None }
+        SlotsBefore { timetable: self, behind, behind_gap: None, look: Look::at_most(LOOK_MAX) }
     }
 
     /// The slot of a key, if it is one of this timetable's. Zone data may have moved it since the key was made.
@@ -184,7 +185,7 @@ impl Timetable {
     /// Looks at [`RATE_SLOTS`] slots behind an instant. A cron has the same times on each of its days, so that these tell;
     /// of several crons, a rare coincidence further ahead is not seen.
     pub fn shortest_interval(&self, after: Timestamp) -> Option<SignedDuration> {
-        let runs = self.slots(after).take(RATE_SLOTS).filter(|slot| slot.skipped.is_none());
+        let runs = self.slots(after).looking_at(RATE_SLOTS).filter(|slot| slot.skipped.is_none());
         let mut before = None;
         runs.filter_map(|slot| {
             let since = before.replace(slot.scheduled_at)?;
@@ -280,6 +281,7 @@ pub struct Slots<'t> {
     timetable: &'t Timetable,
     ahead: Ahead<'t>,
     behind_gap: Option<BehindGap>,
+    look: Look,
 }
 
 #[derive(Debug)]
@@ -290,6 +292,18 @@ enum Ahead<'t> {
 }
 
 impl Slots<'_> {
+    /// The same, looking at so many slots at most, skipped ones included.
+    #[must_use]
+    pub fn looking_at(self, max: usize) -> Self {
+        Slots { look: Look::at_most(max), ..self }
+    }
+
+    /// Where the walk ended because it had looked at as many slots as it may: the first that it did not look at. `None` while it
+    /// goes on, and where there are no more slots.
+    pub fn cut_at(&self) -> Option<Timestamp> {
+        self.look.cut_at()
+    }
+
     /// The next slot as the trigger has it, before calendar and jitter.
     fn advance(&mut self) -> Option<Slot> {
         let timetable = self.timetable;
@@ -312,8 +326,10 @@ impl Iterator for Slots<'_> {
     type Item = Slot;
 
     fn next(&mut self) -> Option<Slot> {
-        let slot = self.advance()?;
-        Some(self.timetable.finish(slot))
+        let mut look = self.look;
+        let slot = look.at(|| self.advance());
+        self.look = look;
+        Some(self.timetable.finish(slot?))
     }
 }
 
@@ -323,6 +339,7 @@ pub struct SlotsBefore<'t> {
     timetable: &'t Timetable,
     behind: Behind<'t>,
     behind_gap: Option<BehindGap>,
+    look: Look,
 }
 
 #[derive(Debug)]
@@ -332,10 +349,20 @@ enum Behind<'t> {
     Once(Option<Timestamp>),
 }
 
-impl Iterator for SlotsBefore<'_> {
-    type Item = Slot;
+impl SlotsBefore<'_> {
+    /// The same, looking at so many slots at most, skipped ones included.
+    #[must_use]
+    pub fn looking_at(self, max: usize) -> Self {
+        SlotsBefore { look: Look::at_most(max), ..self }
+    }
 
-    fn next(&mut self) -> Option<Slot> {
+    /// Where the walk ended because it had looked at as many slots as it may: the first that it did not look at.
+    pub fn cut_at(&self) -> Option<Timestamp> {
+        self.look.cut_at()
+    }
+
+    /// The slot before as the trigger has it, before calendar and jitter.
+    fn advance(&mut self) -> Option<Slot> {
         let timetable = self.timetable;
         let slot = match &mut self.behind {
             Behind::Civil(hits) => {
@@ -348,10 +375,18 @@ impl Iterator for SlotsBefore<'_> {
             }
             Behind::Once(at) => Slot::at_instant(at.take()?, &timetable.zone)?,
         };
-        if timetable.bounds.is_before(slot.scheduled_at) {
-            return None;
-        }
-        Some(timetable.finish(slot))
+        (!timetable.bounds.is_before(slot.scheduled_at)).then_some(slot)
+    }
+}
+
+impl Iterator for SlotsBefore<'_> {
+    type Item = Slot;
+
+    fn next(&mut self) -> Option<Slot> {
+        let mut look = self.look;
+        let slot = look.at(|| self.advance());
+        self.look = look;
+        Some(self.timetable.finish(slot?))
     }
 }
 

@@ -366,10 +366,14 @@ impl Eq for Zone {}
 
 /// The microsecond that an instant lies in: stores keep no finer time.
 pub fn floor_microsecond(at: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(
-        at.as_microsecond() - i64::from(at.subsec_nanosecond() < 0 && at.subsec_nanosecond() % 1_000 != 0),
-    )
-    .unwrap_or(Timestamp::MIN)
+    let is_cut = at.subsec_nanosecond() < 0 && at.subsec_nanosecond() % 1_000 != 0;
+    at_microsecond(at.as_microsecond() - i64::from(is_cut)).unwrap_or(Timestamp::MIN)
+}
+
+/// The instant of a microsecond, if there is one. Unlike jiff's own, it knows those of the last second of all time.
+pub fn at_microsecond(microsecond: i64) -> Option<Timestamp> {
+    let nanoseconds = microsecond.rem_euclid(1_000_000) * 1_000;
+    Timestamp::new(microsecond.div_euclid(1_000_000), i32::try_from(nanoseconds).ok()?).ok()
 }
 
 /// The whole second at or before an instant, also before 1970.

@@ -58,7 +58,7 @@ async fn a_store_that_fails_for_good_while_work_drains_does_not_wait_for_the_dra
 async fn joining_is_tried_again_until_the_store_answers() {
     let mut world = World::at("08:59:59");
     let id = once(&mut world, "quick");
-    world.door.break_all("join", Fault::Unavailable);
+    world.door.break_all("join", Fault::Refused);
     let mut live = Live::start(world, Work::Succeeds);
     live.pass(120).await;
     assert!(!live.node.is_finished() && live.world.starts(id).is_empty());
@@ -72,7 +72,7 @@ async fn joining_is_tried_again_until_the_store_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_cannot_join_yet_can_be_stopped() {
     let world = World::at("08:59:59");
-    world.door.break_all("join", Fault::Unavailable);
+    world.door.break_all("join", Fault::Refused);
     let mut live = Live::start(world, Work::Succeeds);
     live.pass(50).await;
     assert!(live.stop().await <= 1);
@@ -80,7 +80,7 @@ async fn a_node_that_cannot_join_yet_can_be_stopped() {
 
 #[tokio::test(start_paused = true)]
 async fn joining_that_fails_for_a_lasting_reason_ends_the_node() {
-    for fault in [Fault::Refused, Fault::Broken, Fault::Panics] {
+    for fault in [Fault::Lasting, Fault::Broken, Fault::Panics] {
         let world = World::at("08:59:59");
         world.door.break_all("join", fault);
         let mut live = Live::start(world, Work::Succeeds);

@@ -9,6 +9,7 @@ use punctual_core::time::Zone;
 use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::NodeRecord;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// Where a run is in its life.
@@ -116,6 +117,13 @@ pub(crate) struct ExecutionView {
     started_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Timestamp>,
+    /// What the agent is asked to do; only where one run is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
+    /// What the agent is given; only where one run is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    inputs: Option<Map<String, Value>>,
 }
 
 /// What a run is shown with.
@@ -187,7 +195,16 @@ impl ExecutionView {
             cancelling: run.is_cancelling,
             started_at: run.started_at,
             ended_at: run.ended_at,
+            prompt: None,
+            inputs: None,
         }
+    }
+
+    /// The same with what the run does, which may be long.
+    pub(crate) fn with_action(self, run: &Run) -> ExecutionView {
+        let work = &run.terms.work;
+        let prompt = Some(work.prompt().to_owned()).filter(|prompt| !prompt.is_empty());
+        ExecutionView { prompt, inputs: Some(work.inputs().clone()).filter(|inputs| !inputs.is_empty()), ..self }
     }
 
     /// The same, where it is known from elsewhere when its last try began.

@@ -92,6 +92,7 @@ impl ScheduleView {
             }
             ScheduleState::Ended(reason) => ("ended", None, Some(*reason)),
         };
+        let next = next_run_at(schedule, next.planned(schedule.id), &app.settings, app.now());
         ScheduleView {
             schedule_id: schedule.id,
             fields: ScheduleFields::of(schedule),
@@ -100,13 +101,13 @@ impl ScheduleView {
             state,
             pause,
             end_reason,
-            next_execution_at: next_run_at(schedule, next.planned(schedule.id), &app.settings, app.now()),
+            next_execution_at: next.at(),
             runs_started: schedule.runs_started,
             origin: schedule.origin,
             version: schedule.version,
             created_at: schedule.created_at,
             updated_at: schedule.updated_at,
-            warnings: vec![],
+            warnings: next.warning().into_iter().collect(),
         }
     }
 }

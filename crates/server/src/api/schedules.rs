@@ -135,6 +135,7 @@ pub(crate) struct ScheduleParams {
     #[param(inline)]
     face: Option<FaceParam>,
     page: Option<usize>,
+    #[param(minimum = 1, maximum = 1_000)]
     size: Option<usize>,
 }
 

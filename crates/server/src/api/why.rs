@@ -177,7 +177,7 @@ async fn of_now(app: &App, caller: &Caller, schedule: &Schedule, clock: &Zone) -
     let missed = slot_behind(app, schedule, schedule.cursor.at);
     let facts = ScheduleFacts {
         schedule,
-        next_at: next_run_at(schedule, next.planned(id), &app.settings, now),
+        next: next_run_at(schedule, next.planned(id), &app.settings, now),
         missed_at: missed.map(|slot| slot.scheduled_at).filter(|at| *at <= now),
         has_past: explained.is_some(),
         has_server: !live_nodes(app, caller).await?.is_empty(),

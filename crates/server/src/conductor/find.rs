@@ -27,6 +27,10 @@ pub(super) fn seen_by(caller: &Caller) -> Result<ScheduleFilter, ApiError> {
 
 /// A schedule, if it is there.
 pub(super) async fn find(app: &App, caller: &Caller, name: &str) -> Result<Option<Schedule>, ApiError> {
+    if name.contains('\0') {
+        // No name has one, and a store may not even be asked.
+        return Ok(None);
+    }
     let filter = ScheduleFilter { name: Some(name.to_owned()), limit: 1, ..seen_by(caller)? };
     Ok(app.store.find_schedules(&filter).await?.schedules.pop())
 }
@@ -41,5 +45,5 @@ pub(super) async fn view(app: &App, schedule: &Schedule) -> Result<WorkflowSched
     let filter = RunFilter { schedule: Some(schedule.id), only_live: true, limit: 100, ..RunFilter::default() };
     let live = app.store.runs(&filter).await?;
     let planned = live.iter().filter(|run| run.is_untouched() && run.key.is_slot()).map(|run| run.scheduled_at).min();
-    Ok(WorkflowSchedule::of(schedule, next_run_at(schedule, planned, &app.settings, app.now())))
+    Ok(WorkflowSchedule::of(schedule, next_run_at(schedule, planned, &app.settings, app.now()).at()))
 }

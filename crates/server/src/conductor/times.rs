@@ -1,7 +1,7 @@
 //! Times to come: of a cron that somebody has in mind, and of a schedule.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use punctual_core::schedule::{Bounds, Crons, DstPolicy, GapPolicy, RepeatPolicy, Schedule, Trigger, Work, Workflow};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,12 +12,13 @@ use super::save::{cron, instant, zone};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::Params;
+use crate::extract::{Params, PathText};
 
 /// The most times that are told.
 const TIMES_MAX: usize = 1_000;
 
-/// The most slots that are looked at for them.
+/// The most slots that are looked at for them. Schedules of this face have no calendar, and no gap of a clock skips as many: where
+/// there are fewer times than were asked for, there are no more.
 const LOOKED_AT_MAX: usize = 100_000;
 
 /// Of which cron.
@@ -76,7 +77,7 @@ pub(crate) struct CountParams {
 pub(crate) async fn of_schedule(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     Params(params): Params<CountParams>,
 ) -> Result<Json<Vec<i64>>, ApiError> {
     let schedule = found(&app, &caller, &name).await?;
@@ -86,6 +87,6 @@ pub(crate) async fn of_schedule(
 fn times(app: &App, schedule: &Schedule, count: usize) -> Result<Vec<i64>, ApiError> {
     let timetable = schedule.timetable(&app.settings.zones, &app.settings.calendars);
     let timetable = timetable.map_err(|error| refused("zoneId", error.to_string()))?;
-    let slots = timetable.slots(app.now()).take(LOOKED_AT_MAX).filter(|slot| slot.skipped.is_none());
+    let slots = timetable.slots(app.now()).looking_at(LOOKED_AT_MAX).filter(|slot| slot.skipped.is_none());
     Ok(slots.take(count.min(TIMES_MAX)).map(|slot| slot.scheduled_at.as_millisecond()).collect())
 }

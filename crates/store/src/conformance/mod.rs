@@ -18,6 +18,7 @@ mod block_on;
 pub mod caps;
 pub mod claims;
 pub mod history;
+pub mod hostile;
 pub mod journal;
 pub mod lanes;
 pub mod nodes;
@@ -64,6 +65,14 @@ macro_rules! __conformance_suite {
                 a_deleted_schedule_takes_no_more_runs,
                 a_run_counts_for_its_schedule_once,
                 a_name_belongs_to_one_schedule_of_a_project,
+            }
+            hostile {
+                a_run_with_a_project_that_cannot_be_kept_lives_and_ends,
+                a_dead_node_whose_run_has_such_a_project_is_removed,
+                a_skip_of_such_a_project_is_written,
+                a_filter_may_name_any_instant,
+                a_filter_may_name_any_page,
+                the_last_microsecond_of_all_time_is_kept,
             }
             records {
                 schedules_are_found_by_everything_that_a_filter_says,

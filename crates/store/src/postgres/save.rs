@@ -57,11 +57,11 @@ impl Statement {
     }
 
     fn texts(self, values: impl Iterator<Item = String>) -> Statement {
-        self.with(values.collect::<Vec<_>>(), Type::TEXT_ARRAY)
+        self.with(values.map(as_text).collect::<Vec<_>>(), Type::TEXT_ARRAY)
     }
 
     fn maybe_texts(self, values: impl Iterator<Item = Option<String>>) -> Statement {
-        self.with(values.collect::<Vec<_>>(), Type::TEXT_ARRAY)
+        self.with(values.map(|value| value.map(as_text)).collect::<Vec<_>>(), Type::TEXT_ARRAY)
     }
 
     fn times(self, values: impl Iterator<Item = Timestamp>) -> Statement {
@@ -160,9 +160,17 @@ pub(super) async fn send(client: &Client, statements: &[Statement], last: &str) 
     Ok(())
 }
 
-/// A text as the server takes it: without the one character that it does not.
-fn as_text(text: &str) -> String {
-    text.replace('\0', "")
+/// A text as the server takes it: without the one character that it does not. What is read again is JSON, which has none.
+fn as_text(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "") } else { text }
+}
+
+/// The most bytes of a text that an index has room for.
+const KEY_MAX: usize = 1_000;
+
+/// A text that rows are found by: what is longer than an index takes is found by its beginning.
+fn as_key(text: &str) -> String {
+    text[..text.floor_char_boundary(KEY_MAX)].to_owned()
 }
 
 /// The digest that terms are known by.
@@ -184,13 +192,13 @@ fn insert_terms(runs: &[&Run]) -> Statement {
     let sql = "INSERT INTO terms SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[])
         ON CONFLICT DO NOTHING";
     let starts = || terms.values().map(|(terms, _)| terms.work.workflow_start());
-    let project = |(terms, _): &(&Terms, String)| terms.project.as_deref().map(as_text);
+    let project = |(terms, _): &(&Terms, String)| terms.project.as_deref().map(as_key);
     Statement::new(sql)
         .uuids(terms.keys().copied())
         .texts(terms.values().map(|(_, body)| body.clone()))
         .maybe_texts(terms.values().map(project))
-        .maybe_texts(starts().map(|start| Some(as_text(&start?.schedule))))
-        .maybe_texts(starts().map(|start| Some(as_text(&start?.workflow))))
+        .maybe_texts(starts().map(|start| Some(as_key(&start?.schedule))))
+        .maybe_texts(starts().map(|start| Some(as_key(&start?.workflow))))
 }
 
 /// What runs have in common that take the same step of a usual life: they are claimed, they start, or they end and nothing is
@@ -328,14 +336,14 @@ fn put_schedules(statements: &mut Vec<Statement>, changes: &Changes) {
         let statement = put_progress(include_str!("sql/put_schedules.sql"), &whole)
             .numbers(schedules().map(|schedule| signed(schedule.version)))
             .maybe_texts(schedules().map(|schedule| schedule.name.clone()))
-            .maybe_texts(schedules().map(|schedule| schedule.project.clone()))
+            .maybe_texts(schedules().map(|schedule| schedule.project.as_deref().map(as_key)))
             .texts(schedules().map(|schedule| schedule.zone.clone()))
             .texts(schedules().map(definition))
             .texts(schedules().map(|schedule| schedule.face.as_str().to_owned()))
-            .texts(schedules().map(|schedule| as_text(schedule.work.agent())))
-            .maybe_texts(schedules().map(|schedule| Some(as_text(&schedule.work.workflow()?.name))))
+            .texts(schedules().map(|schedule| as_key(schedule.work.agent())))
+            .maybe_texts(schedules().map(|schedule| Some(as_key(&schedule.work.workflow()?.name))))
             .texts(schedules().map(|schedule| Condition::of(schedule).as_str().to_owned()))
-            .maybe_texts(schedules().map(|schedule| schedule.description.as_deref().map(as_text)));
+            .maybe_texts(schedules().map(|schedule| schedule.description.clone()));
         statements.push(statement);
     }
 }
@@ -375,7 +383,7 @@ fn put_cluster(statements: &mut Vec<Statement>, changes: &Changes) {
             None => Statement::new("DELETE FROM nodes WHERE id = $1").with(id.0, Type::UUID),
             Some(node) => Statement::new(include_str!("sql/put_node.sql"))
                 .with(id.0, Type::UUID)
-                .with(node.name.clone(), Type::TEXT)
+                .with(as_text(node.name.clone()), Type::TEXT)
                 .with(At(node.joined_at), Type::TIMESTAMPTZ)
                 .with(At(node.lease_until), Type::TIMESTAMPTZ)
                 .with(node.lease.milliseconds(), Type::INT8)
@@ -444,17 +452,17 @@ fn insert_records(lines: &[&Line]) -> Option<Statement> {
     let found: Vec<(&Line, &LineRecord)> =
         lines.iter().filter_map(|line| Some((*line, line.record.as_ref()?))).collect();
     let (lines, records) = (|| found.iter().map(|(line, _)| *line), || found.iter().map(|(_, record)| *record));
-    let project = |line: &Line| line.mark.as_ref().and_then(|mark| mark.project.clone());
+    let project = |line: &Line| line.mark.as_ref().and_then(|mark| mark.project.as_deref().map(as_key));
     let statement = Statement::new("insert_records")
         .numbers(lines().map(|line| signed(line.seq)))
         .maybe_uuids(lines().map(|line| line.schedule.map(|id| id.0)))
         .maybe_uuids(lines().map(|line| line.run.map(|id| id.0)))
         .maybe_texts(lines().map(project))
-        .texts(records().map(|record| as_text(&record.schedule)))
-        .texts(records().map(|record| as_text(&record.workflow)))
-        .maybe_texts(records().map(|record| record.workflow_id.as_deref().map(as_text)))
+        .texts(records().map(|record| as_key(&record.schedule)))
+        .texts(records().map(|record| as_key(&record.workflow)))
+        .maybe_texts(records().map(|record| record.workflow_id.clone()))
         .texts(records().map(|record| record.state.as_str().to_owned()))
-        .maybe_texts(records().map(|record| record.note.as_deref().map(as_text)))
+        .maybe_texts(records().map(|record| record.note.clone()))
         .times(records().map(|record| record.scheduled_at))
         .times(records().map(|record| record.executed_at));
     (!found.is_empty()).then_some(statement)
@@ -464,8 +472,8 @@ fn insert_history(lines: &[&Line], day: i32) -> Statement {
     let marks = || lines.iter().filter_map(|line| line.mark.as_ref());
     insert_lines("insert_history", lines, day)
         .texts(marks().map(|mark| mark.verdict.as_str().to_owned()))
-        .texts(marks().map(|mark| mark.agent.clone()))
-        .maybe_texts(marks().map(|mark| mark.project.clone()))
+        .texts(marks().map(|mark| as_key(&mark.agent)))
+        .maybe_texts(marks().map(|mark| mark.project.as_deref().map(as_key)))
         .times(marks().map(|mark| mark.shown_at))
         .maybe_numbers(marks().map(|mark| mark.duration_ms))
         .maybe_numbers(marks().map(|mark| mark.tokens))

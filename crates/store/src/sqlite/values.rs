@@ -1,7 +1,7 @@
 //! Values: times, ids and JSON as columns have them.
 
 use jiff::Timestamp;
-use punctual_core::time::zone::floor_microsecond;
+use punctual_core::time::zone::{at_microsecond, floor_microsecond};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
@@ -23,7 +23,7 @@ impl FromSql for At {
         if micros == i64::MAX {
             return Ok(At(Timestamp::MAX));
         }
-        Timestamp::from_microsecond(micros).map(At).map_err(FromSqlError::other)
+        at_microsecond(micros).map(At).ok_or(FromSqlError::OutOfRange(micros))
     }
 }
 

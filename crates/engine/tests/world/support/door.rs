@@ -54,8 +54,8 @@ pub(crate) enum Fault {
     Refused,
     /// It is carried out, and nobody hears of it.
     ReplyLost,
-    /// The store does not answer at the moment.
-    Unavailable,
+    /// The store refuses it, and will again.
+    Lasting,
     /// The disk has failed for good.
     Broken,
     /// Whoever calls it panics.
@@ -124,8 +124,8 @@ impl Door {
         match fault.filter(|(when, _)| is_hit(*when)) {
             None => call.await,
             Some((_, Fault::Refused)) => Err(broken()),
-            Some((_, Fault::Unavailable)) => {
-                Err(StoreError::Unavailable { doing: name, source: "the test wants it so".into() })
+            Some((_, Fault::Lasting)) => {
+                Err(StoreError::Database { doing: name, source: "the test wants it so".into() })
             }
             Some((_, Fault::Broken)) => Err(StoreError::Broken { doing: name }),
             Some((_, Fault::Panics)) => panic!("the test wants {name} to panic"),

@@ -1,7 +1,7 @@
 //! Did you mean: the known name that is nearest to an unknown one.
 
 /// The name that was probably meant, if one is near enough.
-pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     // A long text is no slip of the finger, and comparing it would take long.
     if 64 < given.chars().count() {
         return None;

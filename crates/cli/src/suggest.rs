@@ -1,0 +1,3 @@
+//! Did you mean: the known name that is nearest to an unknown one.
+
+pub(crate) use punctual_core::nearest;

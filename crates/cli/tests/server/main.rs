@@ -28,6 +28,7 @@ mod output;
 mod private_files;
 mod reload;
 mod schemathesis;
+mod settings;
 mod slow_clients;
 mod stand_in;
 mod stops;

@@ -67,8 +67,16 @@ pub(crate) struct HistoryArgs {
     run: Option<String>,
 
     /// Only what ended so
-    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["succeeded", "failed", "cancelled", "skipped"]))]
+    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["succeeded", "failed", "stopped", "cancelled", "skipped"]))]
     status: Option<String>,
+
+    /// Only how runs ended: no attempt that was followed by another
+    #[arg(long = "final")]
+    is_final: bool,
+
+    /// Only runs that have failed for good: the same as --status failed --final
+    #[arg(long, conflicts_with = "status")]
+    failed: bool,
 
     /// Only from here on: 2026-03-09, 2026-03-09 15:00:00, 15:00 (the last one), yesterday, or how long ago, like 10m or 2d
     #[arg(long, value_name = "TIME")]
@@ -138,10 +146,12 @@ async fn query(args: &HistoryArgs, client: &Client, wall: &Wall) -> Result<Query
         Some(text) => Some(client::run(client, text).await?),
         None => None,
     };
-    let status = args.status.as_deref().map(|status| match status {
+    let status = args.status.as_deref().or(args.failed.then_some("failed"));
+    let status = status.map(|status| match status {
         "succeeded" => "SUCCESS",
         "failed" => "FAIL",
         "cancelled" => "CANCELLED",
+        "stopped" => "STOPPED",
         _ => "SKIPPED",
     });
     Ok(Query::default()
@@ -150,6 +160,7 @@ async fn query(args: &HistoryArgs, client: &Client, wall: &Wall) -> Result<Query
         .with("projectId", args.project.as_ref())
         .with("executionId", run)
         .with("resultStatus", status)
+        .with("final", (args.is_final || args.failed).then_some(true))
         .with("from", args.since.as_ref().map(|it| said("--since", it.instant(wall, Side::Past))).transpose()?)
         .with("to", args.until.as_ref().map(|it| said("--until", it.end(wall, Side::Past))).transpose()?))
 }

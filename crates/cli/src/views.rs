@@ -142,9 +142,9 @@ impl Past {
         shown_name(self.schedule_id, &self.schedule_name, &self.agent_id, self.schedule_deleted)
     }
 
-    /// What it is sorted by: when it began, or was to begin.
+    /// What it is sorted by: when it began, or was to begin, or when that was called off ahead of its time.
     pub(crate) fn at(&self) -> Timestamp {
-        self.started_at.unwrap_or(self.scheduled_at)
+        self.started_at.unwrap_or(self.scheduled_at.min(self.ended_at))
     }
 
     /// What it has cost, in US dollars.

@@ -63,6 +63,7 @@ fn changed(number: u128, epoch: u64, event: RunEvent) -> Body {
         event,
         workflow: None,
         by: None,
+        pause: None,
     })
 }
 

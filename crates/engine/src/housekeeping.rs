@@ -21,9 +21,6 @@ const FIRST_PRUNE: SignedDuration = SignedDuration::from_hours(1);
 /// How long a request that comes again is known.
 const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
-/// How long what runs have printed is kept.
-const OUTPUT_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
-
 /// How often schedules are looked at that may have too many records.
 const ARCHIVE_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
@@ -55,7 +52,7 @@ impl Housekeeping {
             }
             let before = now.checked_sub(ANSWERS_KEPT).unwrap_or(Timestamp::MIN);
             self.store.forget_answers(before).await?;
-            let before = now.checked_sub(OUTPUT_KEPT).unwrap_or(Timestamp::MIN);
+            let before = now.checked_sub(self.settings.output_kept.duration()).unwrap_or(Timestamp::MIN);
             self.store.forget_output(before).await?;
         }
         if prune_at <= now {

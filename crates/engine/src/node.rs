@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::run::{FailureCode, Report, ReportedError, Run, RunEvent, RunState};
+use punctual_core::run::{FailureCode, Outcome, Report, ReportedError, Run, RunEvent, RunState};
 use punctual_core::schedule::{Occasion, Schedule, Workflow};
 use punctual_core::time::Zones;
 use punctual_core::{NodeId, RunId};
@@ -639,13 +639,23 @@ fn label(started: &StartedRun) -> String {
     format!("{} of {}", name.unwrap_or_else(|| run.terms.work.agent().to_owned()), run.scheduled_at)
 }
 
+/// Logs the end of an attempt: a failure that is final is for somebody to look at, a retry is not.
 fn tell_end(label: &str, report: &AttemptReport, state: &RunState) {
     let said = report.report.error.as_ref().map(|error| &error.message).or(report.report.summary.as_ref());
     // What the work says of itself stays on its line.
     let said = said.map(|said| format!(": {}", said.escape_debug())).unwrap_or_default();
     match state {
+        RunState::Planned { .. } if matches!(report.event, RunEvent::Stopped { .. }) => {
+            info!(run.id = %report.run, "{label} was stopped with this node and goes on elsewhere or after the restart");
+        }
         RunState::Planned { due_at, .. } => {
-            warn!(run.id = %report.run, "{label} has {}, next try at {due_at}{said}", report.event.name());
+            info!(run.id = %report.run, "{label} has {}, next try at {due_at}{said}", report.event.name());
+        }
+        RunState::Finished { outcome: Outcome::Failed(_), tally } => {
+            warn!(run.id = %report.run, "{label} has failed for good at try {}{said}", tally.attempt);
+        }
+        RunState::Finished { outcome: Outcome::Unknown, .. } => {
+            warn!(run.id = %report.run, "{label} was {}: whether its work was done is not known{said}", report.event.name());
         }
         state => info!(run.id = %report.run, "{label} has {}{said}", state.name()),
     }

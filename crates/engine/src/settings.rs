@@ -43,6 +43,8 @@ pub struct Settings {
     pub runs_kept: Elapsed,
     /// How long the journal is kept.
     pub journal_kept: Elapsed,
+    /// How long what runs have printed is kept.
+    pub output_kept: Elapsed,
     /// The most runs that are made up for at once after an outage; the rest follow a second apart.
     pub max_recovery_catch_ups: usize,
     /// How many records of started workflows each schedule keeps; all of them, if it is not said.
@@ -69,6 +71,7 @@ impl Settings {
             drain: Elapsed::from_seconds(30),
             runs_kept: Elapsed::from_seconds(2 * DAY),
             journal_kept: Elapsed::from_seconds(90 * DAY),
+            output_kept: Elapsed::from_seconds(7 * DAY),
             max_recovery_catch_ups: 1_000,
             records_kept: None,
         }

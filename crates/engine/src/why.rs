@@ -419,8 +419,9 @@ fn cancelled(history: &[HistoryItem], stopped: &Option<By>, overlap: Overlap) ->
 
 fn skipped(reason: SkipReason, facts: &RunFacts<'_>) -> Cause {
     let run = facts.run;
-    let sentence = match (reason, facts.schedule.map(|schedule| &schedule.state)) {
-        (SkipReason::Paused | SkipReason::Disabled, Some(ScheduleState::Paused(pause))) => paused_by(pause, facts.zone),
+    // What was written with the skip holds after a resume, and after another pause, too.
+    let sentence = match (reason, pause_of(facts.history)) {
+        (SkipReason::Paused | SkipReason::Disabled, Some(pause)) => paused_by(pause, facts.zone),
         (SkipReason::DayEnded, _) if run.terms.max_delay == MaxDelay::Day => {
             "its local day was over before a node could take it".to_owned()
         }
@@ -433,14 +434,26 @@ fn skipped(reason: SkipReason, facts: &RunFacts<'_>) -> Cause {
     cause(reason.as_str(), sentence)
 }
 
+/// The pause that the last entry of a history was skipped for.
+fn pause_of(history: &[HistoryItem]) -> Option<&Pause> {
+    match &history.first()?.what {
+        HistoryWhat::RunEnded(change) => change.pause.as_ref(),
+        HistoryWhat::Skipped(skip) => skip.pause.as_ref(),
+        HistoryWhat::Attempt(_) => None,
+    }
+}
+
 fn paused_by(pause: &Pause, zone: &Zone) -> String {
     let word = match pause.kind {
         PauseKind::Paused => "paused",
         PauseKind::Disabled => "disabled",
     };
-    let reason = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let until = pause.until.map(|at| format!(" until {}", shown(zone, at))).unwrap_or_default();
-    format!("its schedule was {word} by {} at {}{until}{reason}", pause.source, shown(zone, pause.at))
+    format!("its schedule was {word} by {} at {}{until}{}", pause.source, shown(zone, pause.at), said(pause))
+}
+
+fn said(pause: &Pause) -> String {
+    pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 /// Why a slot or a run is answered without a try, in a sentence.
@@ -467,7 +480,10 @@ pub fn skip_sentence(reason: SkipReason) -> &'static str {
 pub fn why_not(facts: &SlotFacts<'_>) -> Vec<Cause> {
     let SlotFacts { now, at, schedule, slot, skip, has_server, zone } = facts;
     if let Some(skip) = skip {
-        let sentence = skip_sentence(skip.reason);
+        let sentence = match &skip.pause {
+            Some(pause) => paused_by(pause, zone),
+            None => skip_sentence(skip.reason).to_owned(),
+        };
         let range = if skip.count == 1 {
             String::new()
         } else {
@@ -576,8 +592,9 @@ pub fn why_gone(history: &[HistoryItem]) -> Vec<Cause> {
                 cause("failed_error", format!("try {} failed{said}", attempt.attempt))
             }
         },
-        HistoryWhat::RunEnded(RunChange { event: RunEvent::Skipped(reason), .. }) => {
-            cause(reason.as_str(), skip_sentence(*reason))
+        HistoryWhat::RunEnded(RunChange { event: RunEvent::Skipped(reason), pause, .. }) => {
+            let by = pause.as_ref().map(|pause| format!(" by {}{}", pause.source, said(pause))).unwrap_or_default();
+            cause(reason.as_str(), format!("{}{by}", skip_sentence(*reason)))
         }
         HistoryWhat::RunEnded(_) => cancelled(history, &None, Overlap::Queue),
         HistoryWhat::Skipped(skip) => cause(skip.reason.as_str(), skip_sentence(skip.reason)),

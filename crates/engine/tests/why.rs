@@ -307,6 +307,7 @@ fn a_time_without_a_run_is_explained() {
         last_at: at("10:00"),
         count: 3,
         reason,
+        pause: None,
         workflow: None,
     };
     for reason in SkipReason::ALL {

@@ -111,6 +111,7 @@ impl Setup {
             drain: Elapsed::from_seconds(120),
             runs_kept: self.runs_kept,
             journal_kept: self.journal_kept,
+            output_kept: Elapsed::from_seconds(7 * 86_400),
             max_recovery_catch_ups: self.max_recovery_catch_ups,
             remote_places: 1,
             records_kept: None,

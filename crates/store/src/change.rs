@@ -91,7 +91,14 @@ impl Draft {
     }
 
     fn run_event(&mut self, run: &Run, event: RunEvent) -> Result<(), JournalError> {
-        self.add(Body::RunChanged(RunChange { by: self.by.clone(), ..RunChange::of(run, event) }))
+        let pause = match event {
+            RunEvent::Skipped(reason) => {
+                let record = run.schedule.and_then(|id| self.world.schedules.get(&id));
+                record.and_then(|record| record.schedule.pause_behind(reason)).cloned()
+            }
+            _ => None,
+        };
+        self.add(Body::RunChanged(RunChange { by: self.by.clone(), pause, ..RunChange::of(run, event) }))
     }
 
     fn state(&self, run: RunId) -> RunWritten {

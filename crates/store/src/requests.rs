@@ -423,6 +423,8 @@ pub struct HistoryFilter {
     pub projects: Option<Vec<String>>,
     /// That ended so.
     pub verdict: Option<Verdict>,
+    /// Only the last word about each run and each slot: no attempt that is followed by another.
+    pub only_final: bool,
     /// That began, or were scheduled, from here on.
     pub from: Option<Timestamp>,
     /// That began, or were scheduled, before this.
@@ -613,6 +615,8 @@ pub struct Totals {
     pub verdict: Verdict,
     /// How many there were.
     pub attempts: u64,
+    /// How many of them were the last of their run.
+    pub runs: u64,
     /// How long their work took together.
     pub duration_ms: u64,
     /// How many tokens models read and wrote.

@@ -45,6 +45,7 @@ pub(super) const TOP: Keys = Keys {
             "zone data: `newest` (of bundled and system), `bundled`, `system`, or a zoneinfo folder",
         ),
         key("engine", "table", "none", "how a node works"),
+        key("retention", "table", "none", "how long things are kept"),
         key("server", "table", "none", "how many connections the API takes, and how long clients may be silent"),
         key("limits", "table", "none", "caps that hold across agents"),
         key("prices", "table", "none", "what models cost, for agents that say only how many tokens they used"),
@@ -60,6 +61,13 @@ pub(super) const ENGINE: Keys = Keys {
     keys: &[
         key("lease_duration_seconds", "1 to 3600", "`30`", "how long a node that falls silent keeps its runs"),
         key("executor_pool_size", "1 to 10000", "`8`", "how many processes a node runs at once"),
+        key(
+            "executor_poll_interval_seconds",
+            "1 to 60",
+            "`5`",
+            "how long a node waits at most before it looks for ready runs; timers and hints wake it sooner",
+        ),
+        key("enabled", "boolean", "`true`", "`false` starts the node paused: it claims nothing until SIGUSR2"),
         key("max_running", "1 to 1000000", "none", "how many runs may be at work on all nodes together"),
         key("drain_seconds", "0 to 86400", "`30`", "how long a node that stops waits for its runs to end"),
         key(
@@ -75,6 +83,41 @@ pub(super) const ENGINE: Keys = Keys {
             "how long a run waits for its approval; then silence is a no",
         ),
         key("runs_per_day_warning", "1 to 1000000", "`500`", "whoever makes a schedule with more runs a day is warned"),
+        key("executor_max_pool_size", "1 to 10000", "none", "another name of `executor_pool_size`"),
+        key("past_execution_ttl_days", "1 to 36500", "none", "`[retention] history`, in days"),
+        key("future_execution_ttl_hours", "1 to 876000", "none", "`[retention] final_runs`, in hours"),
+        key("default_timezone", "IANA zone", "none", "`default_timezone` of the top level"),
+        key("planner_interval_seconds", "anything", "none", "means nothing here: a plan is made when it is needed"),
+        key(
+            "lease_heartbeat_seconds",
+            "anything",
+            "none",
+            "means nothing here: a lease is renewed three times in its duration",
+        ),
+    ],
+};
+
+pub(super) const RETENTION: Keys = Keys {
+    header: "[retention]",
+    keys: &[
+        key(
+            "history",
+            "duration, 1d or more",
+            "`\"90d\"`",
+            "how long the journal is kept, and with it the history; pruned once a day",
+        ),
+        key(
+            "final_runs",
+            "duration, 1h or more",
+            "`\"48h\"`",
+            "how long runs that have ended can be asked for by themselves",
+        ),
+        key(
+            "output",
+            "duration, 1m or more",
+            "`\"7d\"`",
+            "how long what runs have printed is kept; its end stays in the history",
+        ),
     ],
 };
 

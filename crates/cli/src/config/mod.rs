@@ -6,6 +6,7 @@
 mod agent;
 mod command;
 mod conductor;
+mod engine;
 mod env;
 mod error;
 mod here;
@@ -13,6 +14,7 @@ mod keys;
 mod nul;
 mod prices;
 mod print;
+mod retention;
 mod schedule;
 mod section;
 mod server;
@@ -41,9 +43,12 @@ use agent::read_cap;
 pub(crate) use agent::{Agent, ProcessConfig, RunnerConfig};
 pub(crate) use command::{ConfigArgs, run};
 pub(crate) use conductor::ConductorConfig;
+pub(crate) use engine::EngineConfig;
+use engine::one_of;
 use env::Overrides;
 use error::{ConfigError, Place, Problems};
-use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, SERVER, TOP};
+use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, RETENTION, SERVER, TOP};
+pub(crate) use retention::RetentionConfig;
 use schedule::{FileSchedule, Known};
 use section::Section;
 pub(crate) use server::ServerConfig;
@@ -63,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) tzdb: ZoneSource,
     /// How a node works.
     pub(crate) engine: EngineConfig,
+    /// How long things are kept.
+    pub(crate) retention: RetentionConfig,
     /// What clients of the API may take.
     pub(crate) server: ServerConfig,
     /// How many runs of a project may be at work.
@@ -81,25 +88,6 @@ pub(crate) struct Config {
     pub(crate) is_blank: bool,
 }
 
-/// How a node works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EngineConfig {
-    /// How long a silent node keeps its runs.
-    pub(crate) lease_duration_seconds: u32,
-    /// How many processes a node runs at once.
-    pub(crate) executor_pool_size: u32,
-    /// How many runs may be at work on all nodes together.
-    pub(crate) max_running: Option<NonZeroU32>,
-    /// How long a node that stops waits for its runs.
-    pub(crate) drain_seconds: u32,
-    /// The shortest time between runs of a schedule that is made over the API.
-    pub(crate) min_interval_seconds: u32,
-    /// Whoever makes a schedule with more runs a day is warned.
-    pub(crate) runs_per_day_warning: u32,
-    /// How long a run waits for its approval.
-    pub(crate) approval_wait_seconds: u32,
-}
-
 impl Config {
     /// What only comes into force with a start.
     pub(crate) fn without_what_is_reloaded(&self) -> Config {
@@ -110,7 +98,7 @@ impl Config {
             agents: BTreeMap::new(),
             schedules: vec![],
             is_blank: false,
-            engine: EngineConfig { max_running: None, ..self.engine },
+            engine: self.engine.without_what_is_reloaded(),
             ..self.clone()
         }
     }
@@ -215,8 +203,14 @@ fn read_all<Z: Borrow<Zones>>(
         open(&ZoneSource::Bundled)
     });
     let zones = zones.ok()?;
-    let default_zone = read_default_zone(&top, problems, zones.borrow())?;
-    let engine = read_engine(&top, &overrides, problems);
+    let given = top.get("engine").and_then(|value| value.section(&ENGINE));
+    let mut section = given.unwrap_or_else(|| Section::absent(problems, "engine", &ENGINE));
+    overrides.apply_engine(&mut section);
+    let default_zone = read_default_zone(&top, &section, problems, zones.borrow())?;
+    let engine = EngineConfig::read(&section);
+    let given = top.get("retention").and_then(|value| value.section(&RETENTION));
+    let retention = given.unwrap_or_else(|| Section::absent(problems, "retention", &RETENTION));
+    let retention = RetentionConfig::read(&retention, &section);
     let given = top.get("server").and_then(|value| value.section(&SERVER));
     let server = ServerConfig::read(&given.unwrap_or_else(|| Section::absent(problems, "server", &SERVER)));
     let limits = top.get("limits").and_then(|value| value.section(&LIMITS));
@@ -234,6 +228,7 @@ fn read_all<Z: Borrow<Zones>>(
         default_timezone: default_zone.name().to_owned(),
         tzdb,
         engine,
+        retention,
         server,
         project_caps,
         conductor,
@@ -266,8 +261,8 @@ fn refuse_zone_data(top: &Section<'_>, problems: &Problems<'_>, error: &anyhow::
     }
 }
 
-fn read_default_zone(top: &Section<'_>, problems: &Problems<'_>, zones: &Zones) -> Option<Zone> {
-    let given = top.get("default_timezone");
+fn read_default_zone(top: &Section<'_>, engine: &Section<'_>, problems: &Problems<'_>, zones: &Zones) -> Option<Zone> {
+    let given = one_of(top.get("default_timezone"), engine.get("default_timezone"));
     let own = given.and_then(|value| value.text().and_then(|name| read_zone(value, name, zones)));
     let zone = own.or_else(|| zones.get("UTC").ok());
     if zone.is_none() {
@@ -275,23 +270,6 @@ fn read_default_zone(top: &Section<'_>, problems: &Problems<'_>, zones: &Zones) 
         problems.add(&Place::Nowhere, "default_timezone", "the zone data has no UTC", fix);
     }
     zone
-}
-
-fn read_engine(top: &Section<'_>, overrides: &Overrides, problems: &Problems<'_>) -> EngineConfig {
-    let given = top.get("engine").and_then(|value| value.section(&ENGINE));
-    let mut section = given.unwrap_or_else(|| Section::absent(problems, "engine", &ENGINE));
-    overrides.apply_engine(&mut section);
-    let number =
-        |key, range, default| section.get(key).and_then(|value| value.integer(range)).unwrap_or(default) as u32;
-    EngineConfig {
-        lease_duration_seconds: number("lease_duration_seconds", 1..=3_600, 30),
-        executor_pool_size: number("executor_pool_size", 1..=10_000, 8),
-        max_running: section.get("max_running").and_then(read_cap),
-        drain_seconds: number("drain_seconds", 0..=86_400, 30),
-        min_interval_seconds: number("min_interval_seconds", 1..=86_400, 300),
-        approval_wait_seconds: number("approval_wait_seconds", 1..=31_536_000, 86_400),
-        runs_per_day_warning: number("runs_per_day_warning", 1..=1_000_000, 500),
-    }
 }
 
 fn read_project_caps(value: &Value<'_>) -> BTreeMap<String, NonZeroU32> {

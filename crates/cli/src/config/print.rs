@@ -3,7 +3,7 @@
 use punctual_core::time::Calendar;
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{AGENT, CALENDAR, CONDUCTOR, ENGINE, Keys, PRICES, SCHEDULE, SERVER, TOP};
+use super::keys::{AGENT, CALENDAR, CONDUCTOR, ENGINE, Keys, PRICES, RETENTION, SCHEDULE, SERVER, TOP};
 use super::{Config, prices};
 
 /// Where comments begin.
@@ -15,7 +15,9 @@ impl Config {
         let mut text = String::new();
         write_settings(&mut text, &TOP, &self.top_settings(), true);
         text += "\n[engine]\n";
-        write_settings(&mut text, &ENGINE, &self.engine_settings(), true);
+        write_settings(&mut text, &ENGINE, &self.engine.settings(), true);
+        text += "\n[retention]\n";
+        write_settings(&mut text, &RETENTION, &self.retention.settings(), true);
         text += "\n[server]\n";
         write_settings(&mut text, &SERVER, &self.server.settings(), true);
         text += "\n[limits.projects]\n";
@@ -44,7 +46,8 @@ impl Config {
     /// The whole configuration as JSON, under the same names; `null` is what is not set.
     pub(crate) fn to_json(&self) -> Json {
         let mut all = self.top_settings();
-        all.insert("engine".to_owned(), self.engine_settings().into());
+        all.insert("engine".to_owned(), self.engine.settings().into());
+        all.insert("retention".to_owned(), self.retention.settings().into());
         all.insert("server".to_owned(), self.server.settings().into());
         all.insert("limits".to_owned(), json!({ "projects": self.project_caps }));
         all.insert("prices".to_owned(), prices::settings(&self.prices).into());
@@ -62,19 +65,6 @@ impl Config {
 
     fn top_settings(&self) -> Map<String, Json> {
         object(json!({ "default_timezone": self.default_timezone, "tzdb": self.tzdb.to_string() }))
-    }
-
-    pub(super) fn engine_settings(&self) -> Map<String, Json> {
-        let engine = &self.engine;
-        object(json!({
-            "lease_duration_seconds": engine.lease_duration_seconds,
-            "executor_pool_size": engine.executor_pool_size,
-            "max_running": engine.max_running,
-            "drain_seconds": engine.drain_seconds,
-            "min_interval_seconds": engine.min_interval_seconds,
-            "approval_wait_seconds": engine.approval_wait_seconds,
-            "runs_per_day_warning": engine.runs_per_day_warning,
-        }))
     }
 }
 

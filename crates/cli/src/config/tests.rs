@@ -14,8 +14,10 @@ use serde_json::json;
 use punctual_engine::roster::Risk;
 
 use super::agent::{ProcessConfig, RunnerConfig};
+use super::engine::OTHER_NAMES;
 use super::keys::{
-    AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, SERVER, TOP,
+    AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, RETENTION, SCHEDULE, SECRET,
+    SERVER, TOP,
 };
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
@@ -59,8 +61,8 @@ fn nothing_is_a_configuration_of_defaults() {
     assert_eq!(config.default_timezone, "UTC");
     assert_eq!(config.tzdb.to_string(), "newest");
     assert_eq!(
-        json!(config.engine_settings()),
-        json!({"lease_duration_seconds": 30, "executor_pool_size": 8, "max_running": null, "drain_seconds": 30, "min_interval_seconds": 300, "approval_wait_seconds": 86400, "runs_per_day_warning": 500})
+        json!(config.engine.settings()),
+        json!({"lease_duration_seconds": 30, "executor_pool_size": 8, "executor_poll_interval_seconds": 5, "enabled": true, "max_running": null, "drain_seconds": 30, "min_interval_seconds": 300, "approval_wait_seconds": 86400, "runs_per_day_warning": 500})
     );
     assert!(config.agents.is_empty() && config.calendars.is_empty() && config.schedules.is_empty());
 }
@@ -305,11 +307,14 @@ fn what_is_printed_has_every_key() {
     let json = config.to_json();
     let check = |value: &serde_json::Value, keys: &Keys| {
         let shown: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-        let known: BTreeSet<&str> = keys.keys.iter().map(|key| key.name).collect();
+        let is_engine = keys.header == ENGINE.header;
+        let names = keys.keys.iter().map(|key| key.name);
+        let known: BTreeSet<&str> = names.filter(|name| !is_engine || !OTHER_NAMES.contains(name)).collect();
         assert_eq!(shown, known, "{}", keys.header);
     };
     check(&json, &TOP);
     check(&json["engine"], &ENGINE);
+    check(&json["retention"], &RETENTION);
     check(&json["server"], &SERVER);
     check(&json["limits"], &LIMITS);
     check(&json["prices"], &PRICES);
@@ -322,8 +327,21 @@ fn what_is_printed_has_every_key() {
 #[test]
 fn the_documentation_lists_every_key() {
     let documentation = std::fs::read_to_string(format!("{ROOT}/docs/configuration.md")).unwrap_or_default();
-    for keys in [TOP, ENGINE, SERVER, LIMITS, PRICES, PRICE, CONDUCTOR, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
-    {
+    for keys in [
+        TOP,
+        ENGINE,
+        RETENTION,
+        SERVER,
+        LIMITS,
+        PRICES,
+        PRICE,
+        CONDUCTOR,
+        AGENT,
+        AGENT_LIMITS,
+        SECRET,
+        CALENDAR,
+        SCHEDULE,
+    ] {
         let row =
             |Key { name, takes, default, meaning }: &Key| format!("| `{name}` | {takes} | {default} | {meaning} |\n");
         let rows: String = keys.keys.iter().map(row).collect();
@@ -339,7 +357,9 @@ fn the_example_is_right_and_its_defaults_are_those_documented() {
     assert_eq!((config.agents.len(), config.schedules.len()), (3, 3));
     // A default in the table is a value that changes nothing.
     let plain = parse(&with_schedule("immediate = true"));
-    for (keys, place) in [(ENGINE, "[engine]"), (SERVER, "[server]"), (AGENT, AGENTS), (SCHEDULE, "")] {
+    for (keys, place) in
+        [(ENGINE, "[engine]"), (RETENTION, "[retention]"), (SERVER, "[server]"), (AGENT, AGENTS), (SCHEDULE, "")]
+    {
         for key in keys.keys {
             let Some(value) = key.default.strip_prefix('`').and_then(|value| value.strip_suffix('`')) else { continue };
             if value == "default_timezone" || key.name == "immediate" {
@@ -347,7 +367,9 @@ fn the_example_is_right_and_its_defaults_are_those_documented() {
             }
             let line = format!("{} = {value}\n", key.name);
             let text = match place {
-                "[engine]" => format!("[engine]\n{line}{}", with_schedule("immediate = true")),
+                "[engine]" | "[retention]" | "[server]" => {
+                    format!("{place}\n{line}{}", with_schedule("immediate = true"))
+                }
                 "" => with_schedule(&format!("immediate = true\n{line}")),
                 agents => with_schedule("immediate = true").replace(agents, &format!("{agents}{line}")),
             };
@@ -390,12 +412,22 @@ fn value() -> impl Strategy<Value = &'static str> {
 
 /// Pieces of which files are made, right and wrong.
 fn piece() -> impl Strategy<Value = String> {
-    let keys: Vec<&str> = [TOP, ENGINE, SERVER, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
-        .iter()
-        .flat_map(|keys| keys.keys.iter().map(|key| key.name))
-        .collect();
-    let headers =
-        ["[engine]", "[agents.reporter]", "[agents.x]", "[calendars.c]", "[[schedules]]", "[limits.projects]", AGENTS];
+    let keys: Vec<&str> =
+        [TOP, ENGINE, RETENTION, SERVER, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
+            .iter()
+            .flat_map(|keys| keys.keys.iter().map(|key| key.name))
+            .collect();
+    let headers = [
+        "[engine]",
+        "[retention]",
+        "[server]",
+        "[agents.reporter]",
+        "[agents.x]",
+        "[calendars.c]",
+        "[[schedules]]",
+        "[limits.projects]",
+        AGENTS,
+    ];
     prop_oneof![
         5 => (prop::sample::select(keys), value()).prop_map(|(key, value)| format!("{key} = {value}\n")),
         3 => prop::sample::select(headers.to_vec()).prop_map(|header| format!("{header}\n")),
@@ -442,4 +474,23 @@ proptest! {
             check_sync(&config)?;
         }
     }
+}
+
+#[test]
+fn the_names_of_the_executions_design_are_read() {
+    let theirs = parse(
+        "[engine]\nexecutor_max_pool_size = 3\nexecutor_poll_interval_seconds = 2\npast_execution_ttl_days = 30\n\
+         future_execution_ttl_hours = 72\ndefault_timezone = \"Asia/Tokyo\"\nenabled = true\n\
+         planner_interval_seconds = 60\nlease_heartbeat_seconds = 10\n",
+    );
+    let ours = parse(
+        "default_timezone = \"Asia/Tokyo\"\n[engine]\nexecutor_pool_size = 3\nexecutor_poll_interval_seconds = 2\n\
+         [retention]\nhistory = \"30d\"\nfinal_runs = \"72h\"\n",
+    );
+    assert_eq!(theirs.engine.without_meaning, ["planner_interval_seconds", "lease_heartbeat_seconds"]);
+    assert_eq!(theirs.to_json(), ours.to_json());
+    // A variable goes before the file, under either name.
+    let file = "[engine]\nexecutor_max_pool_size = 3\n";
+    let config = parse_in(file, &[("PUNCTUAL_ENGINE__EXECUTOR_POOL_SIZE", "5")]).unwrap();
+    assert_eq!(config.engine.executor_pool_size, 5);
 }

@@ -115,6 +115,10 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let ran = runtime.block_on(async {
         let stop = CancellationToken::new();
         let nudges = Arc::new(Nudges::default());
+        if !config.engine.enabled {
+            info!("paused from the start ([engine] enabled = false): nothing is claimed until SIGUSR2");
+            nudges.pause();
+        }
         let mut watched = Watched::default();
         watched.spawn_endless("watch for signals", watch_signals(stop.clone(), Arc::clone(&nudges))?);
         let heard = Arc::clone(&nudges);
@@ -154,9 +158,12 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let serving = punctual_server::serve(app, listener, certificate, limits, end_serving.clone());
         watched.spawn_on("API", api.handle(), async { Ok(serving.await?) });
         say_hello(&args, &config, &synced, &url, first_token)?;
-        if !config.conductor.without_meaning.is_empty() {
-            let settings = config.conductor.without_meaning.join(", ");
-            info!("these settings of [conductor] mean nothing here: {settings}");
+        for (table, settings) in
+            [("conductor", &config.conductor.without_meaning), ("engine", &config.engine.without_meaning)]
+        {
+            if !settings.is_empty() {
+                info!("these settings of [{table}] mean nothing here: {}", settings.join(", "));
+            }
         }
         let reloader = reload::Reloader {
             file: args.config.clone(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::world::ScheduleRecord;
 use crate::plan::{Outage, SkipRange};
 use crate::run::{Report, Run, RunEvent, SkipReason};
-use crate::schedule::{Cursor, Schedule, WorkflowStart};
+use crate::schedule::{Cursor, Pause, Schedule, WorkflowStart};
 use crate::stable_hash::StableHash;
 use crate::time::{Slot, SlotKey};
 use crate::{By, NodeId, RunId, ScheduleId, Token, TokenId};
@@ -290,6 +290,9 @@ pub struct SkipEntry {
     pub count: u64,
     /// Why.
     pub reason: SkipReason,
+    /// The pause that they were skipped for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
     /// The workflow that was to be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowStart>,
@@ -309,6 +312,7 @@ impl SkipEntry {
             last_at: range.last.scheduled_at,
             count: range.count,
             reason: range.reason,
+            pause: schedule.pause_behind(range.reason).cloned(),
             workflow: schedule.work.workflow_start(),
         }
     }
@@ -342,6 +346,9 @@ pub struct RunChange {
     /// Who asked for it; nobody, if it happened by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
+    /// The pause that it was skipped for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
 }
 
 impl RunChange {
@@ -358,6 +365,7 @@ impl RunChange {
             event,
             workflow: run.terms.work.workflow_start(),
             by: None,
+            pause: None,
         }
     }
 }

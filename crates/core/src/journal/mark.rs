@@ -34,7 +34,9 @@ pub struct Mark<'a> {
     pub project: Option<&'a str>,
     /// How it ended.
     pub verdict: Verdict,
-    /// When the work began; when it was scheduled, if it never did.
+    /// Whether it is the last word about its run or its slots: nothing more is tried.
+    pub is_final: bool,
+    /// When the work began; if it never did, when it was scheduled, or when that was decided ahead of its time.
     pub shown_at: Timestamp,
     /// How long the work took, if it began.
     pub duration_ms: Option<u64>,
@@ -90,7 +92,8 @@ impl Body {
                 },
                 agent: &change.agent,
                 project: change.project.as_deref(),
-                shown_at: change.scheduled_at,
+                is_final: true,
+                shown_at: change.scheduled_at.min(at),
                 duration_ms: None,
                 tokens: None,
                 cost_micros: None,
@@ -99,7 +102,8 @@ impl Body {
                 agent: &skip.agent,
                 project: skip.project.as_deref(),
                 verdict: Verdict::Skipped,
-                shown_at: skip.first_at,
+                is_final: true,
+                shown_at: skip.first_at.min(at),
                 duration_ms: None,
                 tokens: None,
                 cost_micros: None,
@@ -124,6 +128,7 @@ impl Attempt {
             agent: &self.agent,
             project: self.project.as_deref(),
             verdict: self.verdict()?,
+            is_final: self.retry_at.is_none(),
             shown_at: self.started_at.unwrap_or(self.scheduled_at),
             duration_ms: duration.map(|duration| u64::try_from(duration).unwrap_or(0)),
             tokens: tokens(&self.report.llm),

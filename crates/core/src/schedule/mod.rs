@@ -24,6 +24,7 @@ pub use state::{EndReason, Pause, PauseKind, ScheduleState};
 pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron};
 pub use workflow::{IdempotencyStrategy, Occasion, Workflow, WorkflowStart};
 
+use crate::run::SkipReason;
 use crate::time::{Calendar, Cron, Timetable, UnknownZone, Zones, just_before};
 use crate::{Elapsed, ScheduleId};
 
@@ -229,6 +230,14 @@ pub enum CompileError {
 }
 
 impl Schedule {
+    /// The pause for which its slots and runs are skipped now, if that is the reason.
+    pub fn pause_behind(&self, reason: SkipReason) -> Option<&Pause> {
+        match &self.state {
+            ScheduleState::Paused(pause) if pause.kind.skip_reason() == reason => Some(pause),
+            _ => None,
+        }
+    }
+
     /// A schedule of the native face that says nothing special, as it is before anybody has stored it.
     pub fn draft(work: Work, trigger: Trigger, zone: impl Into<String>, now: Timestamp) -> Schedule {
         Schedule {

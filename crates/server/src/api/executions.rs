@@ -1,6 +1,7 @@
 //! Runs: the day's queue, and what people ask of it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use axum::Json;
 use axum::extract::State;
@@ -271,7 +272,7 @@ fn agent_terms(app: &App, caller: &Caller, request: TriggerRequest) -> Result<Te
         timeout: info.timeout,
         overlap: policy.overlap,
         max_delay: policy.max_delay,
-        max_concurrent: policy.max_concurrent,
+        max_concurrent: info.max_concurrent.and_then(NonZeroU32::new).unwrap_or(policy.max_concurrent),
         concurrency: None,
         risk_gate: false,
     })

@@ -19,6 +19,7 @@ pub(crate) mod page;
 pub(crate) mod past;
 pub(crate) mod past_view;
 pub(crate) mod projects;
+mod run_schedules;
 pub(crate) mod schedule_fields;
 pub(crate) mod schedule_names;
 pub(crate) mod schedule_view;

@@ -38,7 +38,11 @@ pub(crate) struct PastParams {
     execution_id: Option<RunId>,
     /// That ended so.
     result_status: Option<ResultStatus>,
-    /// That began, or were scheduled, from here on: an instant, or a day of the default zone.
+    /// Only how runs and slots ended: no attempt that is followed by another. With `resultStatus=FAIL`, what has failed for good.
+    #[serde(rename = "final")]
+    #[param(rename = "final")]
+    is_final: Option<bool>,
+    /// That began, were scheduled, or were called off ahead of their time, from here on: an instant, or a day of the default zone.
     #[param(example = "2026-03-01")]
     from: Option<String>,
     /// Up to here, a day included.
@@ -63,6 +67,7 @@ impl PastParams {
             agent: self.agent_id.clone(),
             projects,
             verdict: self.result_status.map(Verdict::from),
+            only_final: self.is_final.unwrap_or(false),
             from: self.from.as_deref().map(|text| bound("from", text, zone, false)).transpose()?,
             until: self.to.as_deref().map(|text| bound("to", text, zone, true)).transpose()?,
             offset: 0,
@@ -160,17 +165,24 @@ pub(crate) async fn show(
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Metrics {
-    /// Attempts that began and have ended.
+    /// Runs that came to their end with an attempt.
     total_runs: u64,
+    /// Those of them that succeeded.
     success_count: u64,
+    /// Those of them that failed for good.
     fail_count: u64,
+    /// Attempts that began and have ended, those that were tried again included.
+    total_attempts: u64,
+    /// How long an attempt took, on average.
     avg_duration_ms: u64,
+    /// Of all attempts.
     total_tokens: u64,
+    /// Of all attempts.
     estimated_cost_usd: f64,
     runs_by_agent: BTreeMap<String, u64>,
 }
 
-/// What the attempts that began have come to. Filters combine.
+/// What the runs that began have come to. A run counts once, when it comes to its end; attempts, tokens and cost are of every try. Filters combine.
 #[utoipa::path(get, path = "/api/executions/metrics", tag = "executions", params(PastParams), responses(
     (status = 200, body = Metrics), (status = 422, body = Problem),
 ))]
@@ -182,18 +194,19 @@ pub(crate) async fn metrics(
     // Sums have no pages; but what a page cannot be is refused here as in the list, whose parameters these are.
     PageParams { page: params.page, size: params.size }.range(1)?;
     let totals = app.store.totals(&params.filter(&app, &caller)?).await?;
-    let of = |verdict| totals.iter().filter(|it| it.verdict == verdict).map(|it| it.attempts).sum();
+    let of = |verdict| totals.iter().filter(|it| it.verdict == verdict).map(|it| it.runs).sum();
     let attempts: u64 = totals.iter().map(|it| it.attempts).sum();
     let sum = |of: fn(&Totals) -> u64| totals.iter().map(of).fold(0, u64::saturating_add);
     let duration = sum(|it| it.duration_ms);
     let mut runs_by_agent = BTreeMap::new();
     for totals in &totals {
-        *runs_by_agent.entry(totals.agent.clone()).or_default() += totals.attempts;
+        *runs_by_agent.entry(totals.agent.clone()).or_default() += totals.runs;
     }
     Ok(Json(Metrics {
-        total_runs: attempts,
+        total_runs: totals.iter().map(|it| it.runs).sum(),
         success_count: of(Verdict::Succeeded),
         fail_count: of(Verdict::Failed),
+        total_attempts: attempts,
         avg_duration_ms: duration.checked_div(attempts).unwrap_or(0),
         total_tokens: sum(|it| it.tokens),
         estimated_cost_usd: sum(|it| it.cost_micros) as f64 / 1e6,

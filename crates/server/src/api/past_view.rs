@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use punctual_core::journal::{Attempt, Body, RunChange, SkipEntry, Verdict};
 use punctual_core::run::RunEvent;
+use punctual_core::schedule::Pause;
 use punctual_core::{RunId, ScheduleId};
 use punctual_store::{HistoryItem, HistoryWhat};
 use serde::{Deserialize, Serialize};
@@ -216,7 +217,7 @@ impl PastView {
 
     fn with_change(self, change: &RunChange) -> PastView {
         let (code, message) = match &change.event {
-            RunEvent::Skipped(reason) => (Some(reason.to_string()), None),
+            RunEvent::Skipped(reason) => (Some(reason.to_string()), change.pause.as_ref().map(paused_by)),
             RunEvent::WaitExpired { .. } => {
                 (Some("not_approved".to_owned()), Some("nobody approved it in time".to_owned()))
             }
@@ -236,9 +237,16 @@ impl PastView {
             last_scheduled_at: Some(skip.last_at),
             count: Some(skip.count),
             error_code: Some(skip.reason.to_string()),
+            error_message: skip.pause.as_ref().map(paused_by),
             ..self
         }
     }
+}
+
+/// Who paused a schedule and why: what is skipped for it says so after a resume, too.
+fn paused_by(pause: &Pause) -> String {
+    let reason = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("by {}{reason}", pause.source)
 }
 
 fn word(value: &impl Serialize) -> Option<String> {

@@ -7,11 +7,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
+use punctual_core::journal::Entry;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::events::{Event, events};
 use super::page::after;
+use super::run_schedules::RunSchedules;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
@@ -54,7 +56,8 @@ pub(crate) async fn journal(
         Some(after) => after,
         None => app.store.head().await?.seq,
     };
-    let tail = Tail { follower: app.pulse.follow(), app, caller, after, ready: vec![] };
+    let follower = app.pulse.follow();
+    let tail = Tail { follower, app, caller, after, ready: vec![], runs: RunSchedules::default() };
     let sent = stream::unfold(tail, |mut tail| async move { tail.next().await.map(|event| (Ok(sent(&event)), tail)) });
     Ok(Sse::new(sent).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
@@ -72,9 +75,24 @@ struct Tail {
     after: u64,
     /// Events that were read and not sent yet, the next one last.
     ready: Vec<Event>,
+    /// Whose the runs are.
+    runs: RunSchedules,
 }
 
 impl Tail {
+    /// The events of entries, each with its schedule.
+    async fn events(&mut self, entries: &[Entry]) -> punctual_store::Result<Vec<Event>> {
+        let mut all = vec![];
+        for entry in entries {
+            for mut event in events(entry) {
+                self.runs.complete(&mut event, &*self.app.store).await?;
+                all.push(event);
+            }
+            self.runs.learn(entry);
+        }
+        Ok(all)
+    }
+
     /// The next event; none when the stream has to end.
     async fn next(&mut self) -> Option<Event> {
         loop {
@@ -89,7 +107,7 @@ impl Tail {
             let entries = self.app.store.entries(self.after, PAGE).await.ok()?;
             if let Some(last) = entries.last() {
                 self.after = last.seq;
-                self.ready = entries.iter().flat_map(events).collect();
+                self.ready = self.events(&entries).await.ok()?;
                 self.ready.reverse();
                 continue;
             }

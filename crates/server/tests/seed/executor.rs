@@ -124,7 +124,7 @@ async fn success_recorded(base: Base) {
     // It has left the day's queue.
     assert_eq!(world.get("/api/executions/future").await, json!([]));
     let metrics = world.get("/api/executions/metrics").await;
-    let expected = json!({"totalRuns": 1, "successCount": 1, "failCount": 0, "avgDurationMs": 45_000, "totalTokens": 1500,
+    let expected = json!({"totalRuns": 1, "successCount": 1, "failCount": 0, "totalAttempts": 1, "avgDurationMs": 45_000, "totalTokens": 1500,
         "estimatedCostUsd": 0.0125, "runsByAgent": {"reconciler": 1}});
     assert_eq!(metrics, expected);
     world.end().await;

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use punctual_core::journal::{Body, SkipEntry, Verdict};
 use punctual_core::run::{FailureCode, Outcome, RunEvent, SkipReason, WaitFor};
+use punctual_core::schedule::{Pause, PauseKind, ScheduleState};
 use punctual_core::{Actor, By, RunId, ScheduleId, TokenId};
 use serde_json::json;
 
@@ -34,6 +35,7 @@ fn skip(schedule: ScheduleId) -> SkipEntry {
         last_at,
         count: 5,
         reason: SkipReason::CatchUp,
+        pause: None,
         workflow: None,
     }
 }
@@ -244,6 +246,7 @@ pub fn attempts_that_began_are_summed_up(bench: &mut Bench) {
         agent: "reporter".to_owned(),
         verdict,
         attempts: 2,
+        runs: 2,
         duration_ms,
         tokens,
         cost_micros,
@@ -251,6 +254,62 @@ pub fn attempts_that_began_are_summed_up(bench: &mut Bench) {
     let expected = [sum(Verdict::Succeeded, 4_000, 210, 500_000), sum(Verdict::Failed, 2_000, 30, 200_000)];
     assert_eq!(block_on(bench.store.totals(&filter)).unwrap(), expected);
     assert_eq!(block_on(bench.store.totals(&HistoryFilter::default())).unwrap().len(), 4);
+}
+
+pub fn a_run_counts_once_and_its_last_attempt_is_final(bench: &mut Bench) {
+    let id = bench.due_run(json!({"policy": {"retry": {"max_attempts": 2, "delay": "1s"}}}));
+    let node = bench.join("a");
+    for _ in 0..2 {
+        let run = bench.start_one(node);
+        bench.pass(1);
+        let event = failed(bench.now);
+        bench.finish(&run, event);
+        bench.pass(1);
+    }
+    assert_eq!(bench.state(id), "failed");
+    let totals = block_on(bench.store.totals(&HistoryFilter::default())).unwrap();
+    let [totals] = &totals[..] else { panic!("{totals:?}") };
+    assert_eq!((totals.verdict, totals.attempts, totals.runs), (Verdict::Failed, 2, 1));
+    let all = history(bench, HistoryFilter::default());
+    let last = history(bench, HistoryFilter { only_final: true, ..HistoryFilter::default() });
+    assert_eq!((all.len(), &last[..]), (2, &all[..1]));
+    let filter = HistoryFilter { only_final: true, ..HistoryFilter::default() };
+    assert_eq!(block_on(bench.store.count_history(&filter)).unwrap(), 1);
+}
+
+pub fn what_is_called_off_ahead_of_its_time_is_no_news_of_the_future(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let [ahead] = bench.plan(schedule, &["23:00:00"])[..] else { panic!("one run") };
+    block_on(bench.store.cancel(bench.now, ahead, None)).unwrap();
+    bench.pass(60);
+    let node = bench.join("a");
+    bench.due_run(json!({}));
+    let run = bench.start_one(node);
+    bench.finish(&run, RunEvent::Succeeded);
+    let all = history(bench, HistoryFilter::default());
+    let of = |item: &HistoryItem| match &item.what {
+        HistoryWhat::Attempt(attempt) => attempt.run,
+        HistoryWhat::RunEnded(change) => change.run,
+        HistoryWhat::Skipped(_) => panic!("{item:?}"),
+    };
+    assert_eq!(all.iter().map(of).collect::<Vec<_>>(), [run.id, ahead]);
+    let from = HistoryFilter { from: Some(all[0].at), ..HistoryFilter::default() };
+    assert_eq!(history(bench, from), all[..1], "it is found by when it was called off");
+}
+
+pub fn a_skip_keeps_the_pause_that_it_was_for(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let [id] = bench.plan(schedule, &["09:00:00"])[..] else { panic!("one run") };
+    let node = bench.join("a");
+    let claimed = bench.claim_one(node);
+    let pause =
+        Pause { kind: PauseKind::Paused, at: bench.now, source: "ada".to_owned(), reason: Some("too loud".to_owned()) };
+    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(pause.clone()));
+    bench.settle(&claimed, Decision::Start);
+    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Active);
+    let items = of_run(bench, id);
+    let [HistoryItem { what: HistoryWhat::RunEnded(change), .. }] = &items[..] else { panic!("{items:?}") };
+    assert_eq!((change.event, change.pause.as_ref()), (RunEvent::Skipped(SkipReason::Paused), Some(&pause)));
 }
 
 pub fn who_asked_is_written_with_what_they_asked_for(bench: &mut Bench) {

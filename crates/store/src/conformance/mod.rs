@@ -172,7 +172,7 @@ macro_rules! __conformance_suite {
                 a_batch_of_reports_is_answered_one_by_one,
                 a_node_reports_ends_and_nothing_else,
                 a_node_may_lose_its_own_work,
-            a_stop_gives_the_attempt_back_and_is_told_as_one,
+                a_stop_gives_the_attempt_back_and_is_told_as_one,
                 what_a_node_has_not_begun_it_may_give_back_or_call_off,
                 every_face_counts_tries_the_same_way,
                 a_final_error_ends_a_run_at_once,
@@ -241,6 +241,9 @@ macro_rules! __conformance_suite {
                 history_is_filtered_and_paged_latest_first,
                 filters_of_the_history_combine,
                 attempts_that_began_are_summed_up,
+                a_run_counts_once_and_its_last_attempt_is_final,
+                what_is_called_off_ahead_of_its_time_is_no_news_of_the_future,
+                a_skip_keeps_the_pause_that_it_was_for,
                 who_asked_is_written_with_what_they_asked_for,
             }
             answers {

@@ -158,6 +158,7 @@ pub fn a_plan_is_one_transaction_with_its_entries(bench: &mut Bench) {
         last_at: at("11:50:00"),
         count: 5,
         reason,
+        pause: None,
         workflow: None,
     };
     let mut edited = bench.schedule(schedule);

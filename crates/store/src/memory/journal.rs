@@ -92,9 +92,10 @@ impl History for MemoryStore {
         for (_, mark) in found(&state.entries, filter) {
             let Some(duration_ms) = mark.duration_ms else { continue };
             let (agent, verdict) = (mark.agent.to_owned(), mark.verdict);
-            let nothing = Totals { agent, verdict, attempts: 0, duration_ms: 0, tokens: 0, cost_micros: 0 };
+            let nothing = Totals { agent, verdict, attempts: 0, runs: 0, duration_ms: 0, tokens: 0, cost_micros: 0 };
             let sum = totals.entry((mark.agent, verdict)).or_insert(nothing);
             sum.attempts += 1;
+            sum.runs += u64::from(mark.is_final);
             sum.duration_ms = sum.duration_ms.saturating_add(duration_ms);
             sum.tokens = sum.tokens.saturating_add(mark.tokens.unwrap_or(0));
             sum.cost_micros = sum.cost_micros.saturating_add(mark.cost_micros.unwrap_or(0));
@@ -113,6 +114,7 @@ fn found<'a>(entries: &'a [Entry], filter: &'a HistoryFilter) -> impl Iterator<I
             && filter.agent.as_ref().is_none_or(|agent| agent == mark.agent)
             && mark.project.map_or(filter.projects.is_none(), is_of)
             && filter.verdict.is_none_or(|verdict| verdict == mark.verdict)
+            && (mark.is_final || !filter.only_final)
             && filter.from.is_none_or(|from| from <= mark.shown_at)
             && filter.until.is_none_or(|until| mark.shown_at < until)
     })

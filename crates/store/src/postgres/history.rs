@@ -57,7 +57,8 @@ impl History for PostgresStore {
             let sql = format!(
                 "SELECT agent, verdict, count(*), least(sum(duration_ms), {most})::bigint,
                     least(coalesce(sum(tokens), 0), {most})::bigint,
-                    least(coalesce(sum(cost_micros), 0), {most})::bigint
+                    least(coalesce(sum(cost_micros), 0), {most})::bigint,
+                    count(*) FILTER (WHERE is_final)
                 FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict"
             );
             let rows = connections.query(&sql, &borrowed(&params)).await?;
@@ -71,6 +72,7 @@ impl History for PostgresStore {
                     duration_ms: number(3),
                     tokens: number(4),
                     cost_micros: number(5),
+                    runs: number(6),
                 });
             }
             totals.sort_by(|a, b| (&a.agent, a.verdict).cmp(&(&b.agent, b.verdict)));
@@ -95,6 +97,7 @@ fn conditions(filter: &HistoryFilter) -> (String, Vec<Param>) {
     add("agent = ", "", filter.agent.clone().map(|agent| (Box::new(agent) as _, Type::TEXT)));
     add("project = ANY(", ")", filter.projects.clone().map(|it| (Box::new(it) as _, Type::TEXT_ARRAY)));
     add("verdict = ", "", filter.verdict.map(|verdict| (Box::new(verdict.as_str()) as _, Type::TEXT)));
+    add("is_final = ", "", filter.only_final.then(|| (Box::new(true) as _, Type::BOOL)));
     add("shown_at > ", "", filter.from.map(|from| (Box::new(At::before(from)) as _, Type::TIMESTAMPTZ)));
     add("shown_at <= ", "", filter.until.map(|until| (Box::new(At::before(until)) as _, Type::TIMESTAMPTZ)));
     (sql, params)

@@ -478,4 +478,5 @@ fn insert_history(lines: &[&Line], day: i32) -> Statement {
         .maybe_numbers(marks().map(|mark| mark.duration_ms))
         .maybe_numbers(marks().map(|mark| mark.tokens))
         .maybe_numbers(marks().map(|mark| mark.cost_micros))
+        .flags(marks().map(|mark| mark.is_final))
 }

@@ -56,7 +56,7 @@ fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> 
     // `sum` fails where the numbers end. `total` is a float, which the cast ends there; below 2^53 both are exact.
     let sql = format!(
         "SELECT agent, verdict, count(*), CAST(total(duration_ms) AS INTEGER), CAST(total(tokens) AS INTEGER),
-            CAST(total(cost_micros) AS INTEGER)
+            CAST(total(cost_micros) AS INTEGER), sum(is_final)
         FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict ORDER BY agent, verdict"
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -71,6 +71,7 @@ fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> 
             duration_ms: number(3)?,
             tokens: number(4)?,
             cost_micros: number(5)?,
+            runs: number(6)?,
         });
     }
     // By the order of verdicts, not of their words.
@@ -94,6 +95,7 @@ fn conditions(filter: &HistoryFilter) -> (String, Vec<Box<dyn ToSql>>) {
     let projects = filter.projects.as_ref();
     add(" AND project IN (SELECT value FROM json_each(?))", projects.map(|it| Box::new(to_json(it)) as _));
     add(" AND verdict = ?", filter.verdict.map(|verdict| Box::new(verdict.as_str()) as _));
+    add(" AND is_final = ?", filter.only_final.then(|| Box::new(true) as _));
     add(" AND shown_at > ?", filter.from.map(|from| Box::new(micros_before(from)) as _));
     add(" AND shown_at <= ?", filter.until.map(|until| Box::new(micros_before(until)) as _));
     (sql, params)

@@ -62,6 +62,8 @@ CREATE TABLE journal (
     checksum INTEGER NOT NULL,
     -- What the body says, for what is history: how it ended, when it began or was scheduled, and what it came to.
     verdict TEXT CHECK (verdict IN ('succeeded', 'failed', 'cancelled', 'skipped', 'stopped')),
+    -- Whether it is the last word about its run or its slots.
+    is_final INTEGER CHECK (is_final IN (0, 1)),
     agent TEXT,
     project TEXT,
     shown_at INTEGER,
@@ -69,6 +71,7 @@ CREATE TABLE journal (
     tokens INTEGER,
     cost_micros INTEGER,
     CHECK ((verdict IS NULL) = (agent IS NULL)),
+    CHECK ((verdict IS NULL) = (is_final IS NULL)),
     CHECK ((verdict IS NULL) = (shown_at IS NULL))
 ) STRICT;
 CREATE INDEX journal_by_run ON journal (run_id, seq) WHERE run_id IS NOT NULL;

@@ -100,6 +100,7 @@ impl Session {
             mark.and_then(|mark| mark.duration_ms).map(signed),
             mark.and_then(|mark| mark.tokens).map(signed),
             mark.and_then(|mark| mark.cost_micros).map(signed),
+            mark.map(|mark| mark.is_final),
         ])?;
         if let Some(record) = body.record(at) {
             self.insert_record(seq, body, &record)?;

@@ -159,6 +159,7 @@ impl LineRecord {
 #[derive(Debug, Clone)]
 pub(crate) struct LineMark {
     pub(crate) verdict: Verdict,
+    pub(crate) is_final: bool,
     pub(crate) agent: String,
     pub(crate) project: Option<String>,
     pub(crate) shown_at: Timestamp,
@@ -275,6 +276,7 @@ impl Writing<'_> {
         let (schedule, run) = (body.schedule(), body.run());
         let mark = body.mark(*at).map(|mark| LineMark {
             verdict: mark.verdict,
+            is_final: mark.is_final,
             agent: mark.agent.to_owned(),
             project: mark.project.map(str::to_owned),
             shown_at: mark.shown_at,

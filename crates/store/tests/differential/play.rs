@@ -228,6 +228,7 @@ fn write(known: &dyn Store, write: &Write) -> PlanWrite {
             last_at: time(last),
             count: skips.count,
             reason: skips.reason,
+            pause: None,
             workflow: None,
         }
     };

@@ -23,6 +23,8 @@ CREATE TABLE journal (
     checksum bigint NOT NULL,
     -- What the body says, for what is history: how it ended, when it began or was scheduled, and what it came to.
     verdict text COLLATE "C",
+    -- Whether it is the last word about its run or its slots.
+    is_final boolean,
     agent text COLLATE "C",
     project text,
     shown_at timestamptz,

@@ -204,15 +204,15 @@ $$;
 -- The same for entries that are history.
 CREATE FUNCTION insert_history(
     int, bigint[], timestamptz[], text[], uuid[], uuid[], text[], bigint[],
-    text[], text[], text[], timestamptz[], bigint[], bigint[], bigint[])
+    text[], text[], text[], timestamptz[], bigint[], bigint[], bigint[], boolean[])
 RETURNS void LANGUAGE plpgsql
 SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     INSERT INTO journal (
         day, seq, at, kind, schedule_id, run_id, body, checksum,
-        verdict, agent, project, shown_at, duration_ms, tokens, cost_micros)
+        verdict, agent, project, shown_at, duration_ms, tokens, cost_micros, is_final)
     SELECT date '1970-01-01' + $1, *
-    FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15);
+    FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16);
 END
 $$;

@@ -134,6 +134,15 @@ impl DatabaseArgs {
         }
     }
 
+    /// Opens it to write without serving it.
+    pub(crate) fn write(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let opening = || format!("opening {}", self.database);
+        match &self.database {
+            Database::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path).with_context(opening)?)),
+            Database::Postgres(address) => Ok(Arc::new(PostgresStore::open(address).with_context(opening)?)),
+        }
+    }
+
     /// Opens it to look at, beside a server or without one.
     pub(crate) fn read(&self) -> anyhow::Result<Arc<dyn Store>> {
         match &self.database {

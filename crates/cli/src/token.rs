@@ -1,7 +1,6 @@
 //! `punctual token`: who may come over the API.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::{ClientArgs, Failure, Kind, Query, find_token, read};
 use crate::confirm::Irreversible;
-use crate::database::{Database, DatabaseArgs, Served};
+use crate::database::{Database, DatabaseArgs};
 use crate::ids;
 use crate::machine;
 use crate::moment::{Moment, Side};
@@ -40,9 +39,6 @@ const OPTIONS: [(&str, &str); 5] = [
     ("agents", "--agent"),
     ("expiresAt", "--expires"),
 ];
-
-/// How long `recover` may read.
-const READ_MAX: Duration = Duration::from_secs(30);
 
 /// Make, list and revoke tokens.
 ///
@@ -180,8 +176,7 @@ async fn recover(args: RecoverArgs) -> anyhow::Result<()> {
     if let Database::Sqlite(path) = &args.database.database {
         anyhow::ensure!(path.exists(), "{} does not exist: `punctual up` makes it, with a token", path.display());
     }
-    let Served { store, .. } = args.database.serve(READ_MAX)?;
-    let file = args.database.token_file();
+    let (store, file) = (args.database.write()?, args.database.token_file());
     let clock = StoreClock::new(Arc::clone(&store));
     let maker = TokenMaker { store: &*store, ids: &RandomIds, clock: &clock, node: &machine::name() };
     let name = maker.recover(&file).await?;

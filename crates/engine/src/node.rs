@@ -472,13 +472,14 @@ impl Incarnation {
         };
         // Whatever a runner reports, nothing of it keeps a store from writing it.
         let report = self.completed(finish.report.storable(), event);
+        report.warnings.iter().for_each(|warning| warn!(run.id = %id, "run {id}: {warning}"));
         self.reports.push(AttemptReport { run: id, epoch, event, report });
     }
 
     /// Adds to a report what its work does not know: what it has cost, and the run that it asks for, not too soon.
     fn completed(&self, mut report: Report, event: RunEvent) -> Report {
         let (settings, now) = (&self.parts.settings, self.parts.clock.now());
-        settings.roster.now().prices.add_cost(&mut report.llm);
+        settings.roster.now().prices.complete(&mut report);
         let wanted = report.next_run_at.filter(|_| event == RunEvent::Succeeded);
         report.next_run_at = wanted.map(|at| at.max(later(now, settings.min_interval.duration())));
         report.next_run = wanted.map(|_| RunId(self.parts.ids.next(now)));

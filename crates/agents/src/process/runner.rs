@@ -20,15 +20,15 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use super::agent::{AgentError, ProcessAgent};
+use super::agent::{AgentError, ProcessAgent, Stdin};
 use super::environment::environment;
 use super::leftovers;
 use super::protocol::{KILL, Refusal, START_MAX, Start, TERM, TOLD_MAX, Told, Work};
-use super::reported::REPORT_LINE_MAX;
 use super::secrets;
 use super::supervisor::{ARG0, SUBCOMMAND, THIS_PROGRAM, WATCH};
 use super::tail::Tail;
 use super::verdict::{Cause, End, Printed, verdict};
+use crate::result::RESULT_TAIL;
 
 /// How much longer than it should the supervisor may take to end a tree before it counts as lost. It gives up by itself
 /// before that.
@@ -38,8 +38,8 @@ const SUPERVISOR_LATE: Duration = Duration::from_secs(8);
 /// handed the pipe, can hold it; what the run itself printed is in the pipe by then.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Room for the blank lines after a report, so that they do not push its beginning out.
-const REPORT_SLACK: usize = 1024;
+/// How much of the end of stderr is kept at least, where an error is looked for.
+const ERROR_TAIL: usize = 64 * 1024;
 
 /// Runs the command of one agent.
 #[derive(Debug)]
@@ -102,7 +102,10 @@ impl ProcessRunner {
                 folder: self.agent.folder.clone().map(Into::into),
                 env: environment(&self.agent, secrets, context, std::env::vars_os()),
                 limits: self.agent.limits.clone(),
-                context: serde_json::to_string(context).map_err(unwritable)?,
+                context: match self.agent.stdin {
+                    Stdin::Context => serde_json::to_string(context).map_err(unwritable)?,
+                    Stdin::Prompt => context.prompt.clone(),
+                },
             },
         };
         let mut line = serde_json::to_vec(&start).map_err(unwritable)?;
@@ -173,11 +176,11 @@ impl Runner for ProcessRunner {
         if StopLevel::Ask <= stop.level() {
             return Finish { ending: Ending::Stopped, report: Report::default() };
         }
-        let keep = self.agent.output_max.max(REPORT_LINE_MAX + REPORT_SLACK);
-        let (stdout, stderr) = (Tail::new(keep), Tail::new(keep));
+        let keep = self.agent.output_max.max(RESULT_TAIL);
+        let (stdout, stderr) = (Tail::new(keep), Tail::new(self.agent.output_max.max(ERROR_TAIL)));
         let mut printed = Printed { stdout, stderr, max: self.agent.output_max };
         let (end, cause) = self.attend(&assignment, stop, &mut printed).await;
-        verdict(&end, cause, &printed, &self.agent.limits)
+        verdict(&end, cause, &printed, &self.agent)
     }
 }
 

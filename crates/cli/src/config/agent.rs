@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use punctual_agents::process::{ADDRESS_SPACE_MIN, AgentError, GRACE_MAX, OPEN_FILES_MIN, SecretSource};
+use punctual_agents::process::{ADDRESS_SPACE_MIN, AgentError, GRACE_MAX, OPEN_FILES_MIN, SecretSource, Stdin};
 use punctual_core::Elapsed;
 use punctual_core::plan::AgentApproval;
 use punctual_engine::roster::Risk;
@@ -61,6 +61,10 @@ pub(crate) struct ProcessConfig {
     pub(crate) env_pass: Vec<String>,
     /// Variables whose values are kept elsewhere, and where.
     pub(crate) secrets: BTreeMap<String, SecretSource>,
+    /// What it reads.
+    pub(crate) stdin: Stdin,
+    /// The model that it uses, where its results do not name it.
+    pub(crate) model: Option<String>,
     /// How long it has to end when asked.
     pub(crate) grace: Elapsed,
     /// What the operating system lets it have.
@@ -120,6 +124,8 @@ impl Agent {
             "env": process.env,
             "env_pass": process.env_pass,
             "secrets": process.secrets.iter().map(|(name, source)| (name.clone(), shown(source))).collect::<Map<_, _>>(),
+            "stdin": process.stdin.word(),
+            "model": process.model,
             "timeout": self.timeout,
             "grace": process.grace,
             "max_concurrent": self.max_concurrent,
@@ -141,6 +147,8 @@ impl ProcessConfig {
             env: section.get("env").and_then(read_env).unwrap_or_default(),
             env_pass: section.get("env_pass").and_then(read_env_pass).unwrap_or_default(),
             secrets: section.get("secrets").and_then(|value| read_secrets(value, folder)).unwrap_or_default(),
+            stdin: section.get("stdin").and_then(Value::word).unwrap_or_default(),
+            model: section.get("model").and_then(Value::text).map(str::to_owned),
             grace: section.get("grace").and_then(read_grace).unwrap_or(Elapsed::from_seconds(10)),
             limits: section.get("limits").and_then(ProcessLimits::read).unwrap_or_default(),
         }

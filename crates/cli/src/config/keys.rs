@@ -122,6 +122,12 @@ pub(super) const PRICE: Keys = Keys {
         key("prompt", "number", "`0`", "US dollars for a million tokens that it reads"),
         key("completion", "number", "`0`", "US dollars for a million tokens that it writes"),
         key("cached", "number", "as `prompt`", "US dollars for a million tokens that it reads and has read before"),
+        key(
+            "cache_write",
+            "number",
+            "as `prompt`",
+            "US dollars for a million tokens that it reads and keeps for later",
+        ),
     ],
 };
 
@@ -174,6 +180,13 @@ pub(super) const AGENT: Keys = Keys {
             "`{}`",
             "variables kept elsewhere, as in `{ env = … }` or `{ file = … }`; hidden in its output",
         ),
+        key(
+            "stdin",
+            "`context` or `prompt`",
+            "`\"context\"`",
+            "what it reads: the context of its run as JSON, or the prompt alone",
+        ),
+        key("model", "text", "none", "the model that it uses, for the price of results that do not name it"),
         key("timeout", "duration", "`\"10m\"`", "how long a run may take, unless its schedule says otherwise"),
         key("grace", "duration up to 1h", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
         key("max_concurrent", "1 to 1000000", "none", "how many of its runs may be at work, whatever schedules say"),

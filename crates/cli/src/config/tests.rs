@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proptest::prelude::*;
+use punctual_agents::process::Stdin;
 use punctual_core::schedule::{At, MaxDelay, Trigger};
 use punctual_core::time::Zones;
 use punctual_core::time::zone::bundled_version;
@@ -78,22 +79,27 @@ fn an_agent_is_read_with_its_folder_beside_the_file() {
         grace = "5s"
         maxConcurrent = 2
         risk = "write"
+        stdin = "prompt"
+        model = "m-1"
         limits = { cpu = "1m", memory = "1GiB", open-files = 100, processes = 10, file_size = "5MB" }
         "#,
     );
     let agent = &config.agents["reporter"];
     assert_eq!((agent.timeout, agent.risk), (Elapsed::from_seconds(90), Risk::Write));
     assert_eq!(agent.max_concurrent.map(u32::from), Some(2));
-    let RunnerConfig::Process(ProcessConfig { command, folder, env, env_pass, secrets, grace, limits }) = &agent.runner;
+    let RunnerConfig::Process(ProcessConfig { command, folder, env, env_pass, secrets, stdin, model, grace, limits }) =
+        &agent.runner;
     assert_eq!(command, &["./report.sh", "--all"]);
     assert_eq!(folder, Path::new("/etc/punctual/scripts"));
     assert_eq!((env["LEVEL"].as_str(), env_pass.as_slice()), ("2", &["HOME".to_owned(), "API_KEY".to_owned()][..]));
     assert!(secrets.is_empty());
+    assert_eq!((*stdin, model.as_deref()), (Stdin::Prompt, Some("m-1")));
     assert_eq!(*grace, Elapsed::from_seconds(5));
     let expected = json!({"cpu": "1m", "memory": "1GiB", "open_files": 100, "processes": 10, "file_size": "5MB"});
     assert_eq!(limits.settings(), expected);
     let RunnerConfig::Process(plain) = &parse(AGENTS).agents["reporter"].runner;
     assert_eq!(plain.folder, Path::new("/etc/punctual"));
+    assert_eq!((plain.stdin, &plain.model), (Stdin::Context, &None));
 }
 
 #[test]
@@ -262,6 +268,8 @@ fn a_printed_configuration_reads_back_the_same() {
         command = ["sh", "-c", "echo \"\\ \u007f\t é\""]
         env = { A = "line\nline" }
         env_pass = ["HOME"]
+        stdin = "prompt"
+        model = "m-1"
         secrets = { API_KEY = { env = "KEY" }, TOKEN = { file = "/run/token" } }
         limits = { memory = "1GiB" }
         [calendars.office]

@@ -27,6 +27,7 @@ mod nodes;
 mod output;
 mod private_files;
 mod reload;
+mod results;
 mod schemathesis;
 mod slow_clients;
 mod stand_in;

@@ -103,9 +103,10 @@ impl Session {
         self.runtime.block_on(self.client.batch_execute(sql)).unwrap();
     }
 
-    /// How many statements wait for the table of records.
+    /// How many searches wait for the table of records.
     fn waiting(&self) -> i64 {
-        let sql = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'records'::regclass";
+        let sql = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+            WHERE NOT granted AND relation = 'records'::regclass AND query LIKE '%AS every%'";
         self.runtime.block_on(self.client.query_one(sql, &[])).unwrap().get(0)
     }
 }
@@ -151,6 +152,7 @@ fn whoever_hangs_up_is_not_worked_for() {
     // So long that only the end of its caller ends a read while it is looked at.
     let server = place.up_with(&["--read-timeout", "25"]);
     let api = Client::of(&place);
+    fires_on(&place, 1);
     let session = Session::open(&postgres);
     session.run("BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE");
     let url = api.url();

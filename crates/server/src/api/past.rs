@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use punctual_core::journal::Verdict;
 use punctual_core::time::Zone;
 use punctual_core::{RunId, ScheduleId, storable};
-use punctual_store::{HistoryFilter, HistoryItem};
+use punctual_store::{HistoryFilter, HistoryItem, Totals};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -184,7 +184,8 @@ pub(crate) async fn metrics(
     let totals = app.store.totals(&params.filter(&app, &caller)?).await?;
     let of = |verdict| totals.iter().filter(|it| it.verdict == verdict).map(|it| it.attempts).sum();
     let attempts: u64 = totals.iter().map(|it| it.attempts).sum();
-    let duration: u64 = totals.iter().map(|it| it.duration_ms).sum();
+    let sum = |of: fn(&Totals) -> u64| totals.iter().map(of).fold(0, u64::saturating_add);
+    let duration = sum(|it| it.duration_ms);
     let mut runs_by_agent = BTreeMap::new();
     for totals in &totals {
         *runs_by_agent.entry(totals.agent.clone()).or_default() += totals.attempts;
@@ -194,8 +195,8 @@ pub(crate) async fn metrics(
         success_count: of(Verdict::Succeeded),
         fail_count: of(Verdict::Failed),
         avg_duration_ms: duration.checked_div(attempts).unwrap_or(0),
-        total_tokens: totals.iter().map(|it| it.tokens).sum(),
-        estimated_cost_usd: totals.iter().map(|it| it.cost_micros).sum::<u64>() as f64 / 1e6,
+        total_tokens: sum(|it| it.tokens),
+        estimated_cost_usd: sum(|it| it.cost_micros) as f64 / 1e6,
         runs_by_agent,
     }))
 }

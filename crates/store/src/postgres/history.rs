@@ -52,9 +52,12 @@ impl History for PostgresStore {
         let connections = self.connections.clone();
         let (conditions, params) = conditions(filter);
         self.read_long("summing up the history", async move {
+            // A sum is a numeric, which has no end: the column has one.
+            let most = i64::MAX;
             let sql = format!(
-                "SELECT agent, verdict, count(*), sum(duration_ms)::bigint, coalesce(sum(tokens), 0)::bigint,
-                    coalesce(sum(cost_micros), 0)::bigint
+                "SELECT agent, verdict, count(*), least(sum(duration_ms), {most})::bigint,
+                    least(coalesce(sum(tokens), 0), {most})::bigint,
+                    least(coalesce(sum(cost_micros), 0), {most})::bigint
                 FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict"
             );
             let rows = connections.query(&sql, &borrowed(&params)).await?;

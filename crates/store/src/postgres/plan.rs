@@ -65,7 +65,7 @@ impl Schedules for PostgresStore {
         let direction = if filter.is_reversed { "DESC" } else { "ASC" };
         let by_name = if filter.is_by_name { format!("name COLLATE \"C\" {direction}, ") } else { String::new() };
         let (limit, offset) = (filter.limit, filter.offset);
-        self.read_long("finding schedules", async move {
+        self.read("finding schedules", async move {
             let sql = format!("SELECT count(*) FROM schedules WHERE {}", conditions.sql);
             let total = count(connections.query(&sql, &conditions.borrowed()).await?[0].get(0));
             let (conditions, page) = conditions.paged(limit, offset);

@@ -45,7 +45,7 @@ impl Schedules for SqliteStore {
 
     async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
         let filter = filter.clone();
-        self.read_long("finding schedules", move |connection| find_schedules(connection, &filter)).await
+        self.read("finding schedules", move |connection| find_schedules(connection, &filter)).await
     }
 }
 

@@ -363,7 +363,8 @@ fn a_run_is_shown_on_one_page() {
             "everything that happened",
             "why\n",
             "its work was done",
-            "token operator asked for it",
+            "token operator@",
+            " asked for it",
         ],
     );
     has(&page, &["prompt\n  Look at it\n  again", "inputs\n", "\"depth\": 2"]);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use punctual_lab::node::{self, MODULES};
 use punctual_lab::postgres::{Durability, Server};
 use punctual_lab::python::{self, INTERPRETER};
 
@@ -16,8 +17,9 @@ const SIM: [&str; 7] = ["run", "--release", "--locked", "--quiet", "-p", "punctu
 
 /// Everything that must hold before a change lands.
 pub(crate) fn test() -> anyhow::Result<()> {
-    // First, although they are needed late: a machine without PostgreSQL or Python is told so at once.
+    // First, although they are needed late: a machine without PostgreSQL, Python or Node is told so at once.
     let python = python::find_or_install(&target().join("python"))?;
+    let modules = node::find_or_install(&target().join("node"))?;
     let server = Server::start(Durability::Off)?;
     run(&mut command("cargo", &["fmt", "--all", "--check"]))?;
     run(&mut command("cargo", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
@@ -25,11 +27,11 @@ pub(crate) fn test() -> anyhow::Result<()> {
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     if answers("cargo", &["nextest", "--version"]) {
         let mut nextest = command("cargo", &["nextest", "run", "--workspace", "--locked"]);
-        run(server.tell(nextest.env(INTERPRETER, &python)))?;
+        run(server.tell(nextest.env(INTERPRETER, &python).env(MODULES, &modules)))?;
     } else {
         // nextest only makes it faster: a machine without it runs the same tests.
         let mut tests = command("cargo", &["test", "--workspace", "--all-targets", "--locked"]);
-        run(server.tell(tests.env(INTERPRETER, &python)))?;
+        run(server.tell(tests.env(INTERPRETER, &python).env(MODULES, &modules)))?;
     }
     run(server.tell(&mut command("cargo", &["test", "--workspace", "--doc", "--locked"])))?;
     drop(server);
@@ -43,11 +45,25 @@ pub(crate) fn test() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Conductor's public client, for tests that are run without `cargo xtask test`.
+/// Conductor's public client for Python and Schemathesis, for tests that are run without `cargo xtask test`.
 pub(crate) fn python() -> anyhow::Result<()> {
     let python = python::find_or_install(&target().join("python"))?;
-    println!("{} has it, and tests find it there", python.display());
+    println!("{} has them, and tests find it there", python.display());
     Ok(())
+}
+
+/// Conductor's public client for JavaScript, for tests that are run without `cargo xtask test`.
+pub(crate) fn node() -> anyhow::Result<()> {
+    let modules = node::find_or_install(&target().join("node"))?;
+    println!("{} has it, and tests find it there", modules.display());
+    Ok(())
+}
+
+/// The long form of the test that holds the API against its description.
+pub(crate) fn schemathesis(cases: &str) -> anyhow::Result<()> {
+    let python = python::find_or_install(&target().join("python"))?;
+    let args = ["test", "--locked", "-p", "punctual", "--test", "server", "--", "schemathesis", "--nocapture"];
+    run(command("cargo", &args).env(INTERPRETER, &python).env("PUNCTUAL_SCHEMATHESIS_CASES", cases))
 }
 
 /// The sweep that is too long for every change.

@@ -11,19 +11,23 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test      everything that must hold: fmt, clippy, docs, tests, doctests, a sample of the simulation, dependency audit
-            (what CI runs; with a PostgreSQL server of its own, and Conductor's public client for Python)
+            (what CI runs; with a PostgreSQL server of its own, and Conductor's public clients for Python and JavaScript)
   oracle    the full calendar sweep: every zone, every clock change from 2000 to 2037, against brute force
   differential  a million random operations, or as many as it is told, on the model and every store
   sim       whole histories under crashes, lost replies and clock jumps: cargo xtask sim [--seeds N] [--seed SEED] [--json];
             cargo xtask sim --help says more
   chaos     three real nodes on a real PostgreSQL, all killed, stopped, cut off and crashed for ten minutes, or as many
             seconds as it is told; PUNCTUAL_CHAOS_SEED is another course of events
+  schemathesis  the long form of the test that holds the API against its description: both stores, 100 made-up cases for each
+            operation, or as many as it is told; PUNCTUAL_SCHEMATHESIS_SEED is another set of cases
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
   bench     the speed tables: next slot against other crates, a day plan for 100,000 schedules, claims among a million runs,
             several nodes on PostgreSQL beside workers with SKIP LOCKED
   postgres  a throwaway PostgreSQL server, for a command or until Ctrl-C: cargo xtask postgres [--durable] [-- COMMAND ARGS];
             the command finds it in PUNCTUAL_TEST_POSTGRES
-  python    Conductor's public client for Python in target/python, where tests that are run by themselves find it
+  python    Conductor's public client for Python, and Schemathesis, in target/python, where tests that are run by themselves
+            find them
+  node      Conductor's public client for JavaScript in target/node, likewise
   plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|seed|sim]
   help      this text
 ";
@@ -39,11 +43,14 @@ fn main() -> ExitCode {
         ["sim", rest @ ..] => commands::sim(rest),
         ["chaos"] => done(commands::chaos("600")),
         ["chaos", seconds] => done(commands::chaos(seconds)),
+        ["schemathesis"] => done(commands::schemathesis("100")),
+        ["schemathesis", cases] => done(commands::schemathesis(cases)),
         ["bench"] => done(commands::bench()),
         ["differential"] => done(commands::differential("1000000")),
         ["differential", operations] => done(commands::differential(operations)),
         ["postgres", rest @ ..] => postgres::postgres(rest),
         ["python"] => done(commands::python()),
+        ["node"] => done(commands::node()),
         ["plant"] => done(plant::plant(None)),
         ["plant", field] => done(plant::plant(Some(field))),
         [] | ["help" | "--help" | "-h"] => {

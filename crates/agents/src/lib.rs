@@ -8,6 +8,7 @@
 pub mod in_process;
 pub mod process;
 mod redact;
+mod result;
 pub mod secrets;
 mod text;
 pub mod workflow;

@@ -36,18 +36,26 @@ impl Irreversible<'_> {
         if yes {
             return Ok(());
         }
-        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            let text =
-                format!("{} This cannot be undone, and there is no terminal to ask at: add --yes", self.question);
-            return Err(Failure::input(text).into());
-        }
-        eprint!("{}{} [y/N] ", self.shown, self.question);
-        io::stderr().flush().ok();
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
-        match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" => Ok(()),
-            _ => Err(Declined(self.declined).into()),
+        match ask(&format!("{}{}", self.shown, self.question))? {
+            Some(true) => Ok(()),
+            Some(false) => Err(Declined(self.declined).into()),
+            None => {
+                let text =
+                    format!("{} This cannot be undone, and there is no terminal to ask at: add --yes", self.question);
+                Err(Failure::input(text).into())
+            }
         }
     }
+}
+
+/// Asks the person at the terminal, and says whether the answer is yes; none, if there is no terminal.
+pub(crate) fn ask(question: &str) -> anyhow::Result<Option<bool>> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Ok(None);
+    }
+    eprint!("{question} [y/N] ");
+    io::stderr().flush().ok();
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
+    Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
 }

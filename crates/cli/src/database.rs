@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -79,6 +80,14 @@ fn without_secrets(address: &str) -> String {
     format!("{scheme}://{user}@{place}")
 }
 
+/// A database that is served.
+pub(crate) struct Served {
+    /// For the engine.
+    pub(crate) store: Arc<dyn Store>,
+    /// The same for requests, which cannot take the engine's connections.
+    pub(crate) for_api: Arc<dyn Store>,
+}
+
 impl DatabaseArgs {
     /// The file, for what only a file can have done to it.
     pub(crate) fn path(&self) -> anyhow::Result<&Path> {
@@ -107,16 +116,30 @@ impl DatabaseArgs {
         }
     }
 
-    /// Opens it to serve it.
-    pub(crate) fn serve(&self) -> anyhow::Result<Arc<dyn Store>> {
+    /// Opens it to serve it. Requests may read for so long.
+    pub(crate) fn serve(&self, read_max: Duration) -> anyhow::Result<Served> {
         let opening = || format!("opening {}", self.database);
         match &self.database {
-            Database::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path).with_context(opening)?)),
+            Database::Sqlite(path) => {
+                let store = SqliteStore::open(path).with_context(opening)?;
+                let for_api = store.for_api(read_max).with_context(opening)?;
+                Ok(Served { store: Arc::new(store), for_api: Arc::new(for_api) })
+            }
             Database::Postgres(address) => {
                 let store = PostgresStore::open(address).with_context(opening)?;
                 store.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
-                Ok(Arc::new(store))
+                let for_api = store.for_api(read_max).with_context(opening)?;
+                Ok(Served { store: Arc::new(store), for_api: Arc::new(for_api) })
             }
+        }
+    }
+
+    /// Opens it to write without serving it.
+    pub(crate) fn write(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let opening = || format!("opening {}", self.database);
+        match &self.database {
+            Database::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path).with_context(opening)?)),
+            Database::Postgres(address) => Ok(Arc::new(PostgresStore::open(address).with_context(opening)?)),
         }
     }
 

@@ -10,7 +10,7 @@ use punctual_engine::clock::now;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::client::{Alive, Client, ClientArgs, Http, Query, read};
+use crate::client::{Alive, ClientArgs, Http, Query, read};
 use crate::config::{Config, DEFAULT_FILE};
 use crate::output::{plural, print, print_json, table};
 use crate::views::Node;
@@ -56,7 +56,7 @@ impl Check {
 
 pub(crate) async fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut checks = match args.client.http().await {
-        Ok(server) => checks(server).await,
+        Ok(server) => checks(&args.client, server).await,
         Err(failure) => no_server(failure.to_string(), args.client.token_found_in()),
     };
     checks.extend(configuration(args.config.as_deref()));
@@ -78,7 +78,7 @@ fn show(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<()> {
     print(&format!("{checked}\n{}", table(&["PROTECTION", "HERE", "MEANING"], rows)))
 }
 
-async fn checks(server: Http) -> Vec<Check> {
+async fn checks(args: &ClientArgs, server: Http) -> Vec<Check> {
     let alive = match server.alive().await {
         Ok(alive) => alive,
         Err(failure) => return no_server(failure.to_string(), server.token_found_in().to_owned()),
@@ -89,7 +89,7 @@ async fn checks(server: Http) -> Vec<Check> {
     let found = if is_ours { found } else { format!("{found}, and this is {}", env!("CARGO_PKG_VERSION")) };
     let found_in = server.token_found_in().to_owned();
     let nodes =
-        Client::Server(server).get("/api/nodes", &Query::default()).await.and_then(|body| read::<Vec<Node>>(&body));
+        args.reached(server).get("/api/nodes", &Query::default()).await.and_then(|body| read::<Vec<Node>>(&body));
     let token = match &nodes {
         Ok(_) => Check::new("token", Some(true), found_in),
         Err(failure) => Check::new("token", Some(false), failure.to_string()),

@@ -105,6 +105,9 @@ pub(crate) async fn run(args: HistoryArgs) -> anyhow::Result<()> {
     let mut text = table(&COLUMNS, past.iter().map(|it| row(it, &wall)));
     text += "\nTIME is when it began, or the slot of what never began. ";
     text += &wall.named();
+    if past.iter().any(|it| !it.warnings.is_empty()) {
+        text += "Warnings are told by `punctual why RUN`.\n";
+    }
     if past.len() == args.limit {
         text += &format!("The latest {} are shown; --limit shows more.\n", past.len());
     }

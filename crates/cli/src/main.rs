@@ -9,16 +9,19 @@ mod completions;
 mod conductor;
 mod config;
 mod confirm;
+mod crontab;
 mod database;
 mod doctor;
 mod history;
 mod ids;
+mod import;
 mod local_zone;
 mod logs;
 mod machine;
 mod moment;
 mod nodes;
 mod output;
+mod part_file;
 mod plan;
 mod preview;
 mod progress;
@@ -87,7 +90,7 @@ enum Command {
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
     Export(transfer::ExportArgs),
-    Import(transfer::ImportArgs),
+    Import(import::SourceArgs),
     Conductor(conductor::ConductorArgs),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
@@ -142,7 +145,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => backup::backup(&args)?,
         Command::Restore(args) => backup::restore(&args)?,
         Command::Export(args) => transfer::export(&args)?,
-        Command::Import(args) => transfer::import(&args)?,
+        Command::Import(args) => return import::run(args),
         Command::Conductor(args) => return wait(conductor::run(args))?,
         Command::Config(args) => return config::run(args),
         Command::Doctor(args) => return wait(doctor::run(args))?,

@@ -1,16 +1,23 @@
 //! `punctual token`: who may come over the API.
 
+use std::sync::Arc;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use punctual_engine::clock::StoreClock;
+use punctual_engine::ids::RandomIds;
 use serde_json::{Value, json};
 
 use crate::client::{ClientArgs, Failure, Kind, Query, find_token, read};
 use crate::confirm::Irreversible;
+use crate::database::{Database, DatabaseArgs};
 use crate::ids;
+use crate::machine;
 use crate::moment::{Moment, Side};
 use crate::output::{clean, facts, print, print_json};
 use crate::table::{Cell, Column, table};
 use crate::times::{Wall, ZoneArgs};
+use crate::up::TokenMaker;
 use crate::views::Token;
 
 /// The columns of the list, with their turn to give way.
@@ -35,7 +42,7 @@ const OPTIONS: [(&str, &str); 5] = [
 
 /// Make, list and revoke tokens.
 ///
-/// All of it needs the token of an admin.
+/// All of it but `recover` needs the token of an admin.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
@@ -47,6 +54,7 @@ enum Command {
     Create(CreateArgs),
     List(ListArgs),
     Revoke(RevokeArgs),
+    Recover(RecoverArgs),
 }
 
 /// Make a token. Its secret is shown this once, and never again.
@@ -113,11 +121,27 @@ struct RevokeArgs {
     client: ClientArgs,
 }
 
+/// Make a token of an admin when all are lost, by the database itself.
+///
+/// It is put where the server's own is looked for: beside a SQLite file, which no server may be using, or into punctual.token of this
+/// folder for PostgreSQL. Nothing is taken back: revoke what is lost.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  punctual token recover && punctual up")]
+struct RecoverArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 pub(crate) async fn run(args: TokenArgs) -> anyhow::Result<()> {
     match args.command {
         Command::Create(args) => create(args).await,
         Command::List(args) => list(args).await,
         Command::Revoke(args) => revoke(args).await,
+        Command::Recover(args) => recover(args).await,
     }
 }
 
@@ -146,6 +170,23 @@ async fn create(args: CreateArgs) -> anyhow::Result<()> {
         ("id", token.token_id.to_string()),
         ("secret", token.secret.unwrap_or_default()),
     ]))
+}
+
+async fn recover(args: RecoverArgs) -> anyhow::Result<()> {
+    if let Database::Sqlite(path) = &args.database.database {
+        anyhow::ensure!(path.exists(), "{} does not exist: `punctual up` makes it, with a token", path.display());
+    }
+    let (store, file) = (args.database.write()?, args.database.token_file());
+    let clock = StoreClock::new(Arc::clone(&store));
+    let maker = TokenMaker { store: &*store, ids: &RandomIds, clock: &clock, node: &machine::name() };
+    let name = maker.recover(&file).await?;
+    if args.json {
+        return print_json(&json!({ "name": name, "role": "admin", "file": file }));
+    }
+    print(&format!(
+        "{}: the new token {name}, for an admin. Revoke those that are lost with `punctual token revoke`.\n",
+        file.display()
+    ))
 }
 
 async fn list(args: ListArgs) -> anyhow::Result<()> {

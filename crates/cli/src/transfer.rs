@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::database::{Database, DatabaseArgs, wait};
 use crate::output::print;
+use crate::part_file::PartFile;
 use crate::progress::Progress;
 
 /// Write everything that the database has to a file that any other database can take in.
@@ -62,14 +63,16 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
 pub(crate) fn export_to(database: &DatabaseArgs, to: &Path) -> anyhow::Result<u64> {
     anyhow::ensure!(!to.exists(), "{} exists already", to.display());
     let store = database.read()?;
-    let part = to.with_added_extension("part");
-    let mut file = BufWriter::new(create_private(&part).with_context(|| format!("creating {}", part.display()))?);
+    // What agents were told and what they said is nobody else's to read.
+    let mut part = PartFile::create(to).with_context(|| format!("creating {}", to.display()))?;
+    let mut file = BufWriter::new(&mut part.file);
     let progress = Progress::bar("exporting");
     let exported = wait(transfer::export(&*store, &mut file, |done, total| progress.show(done, total)))?;
     let entries = exported.with_context(|| format!("exporting {}", database.database))?;
-    file.flush().and_then(|()| file.get_ref().sync_all()).with_context(|| format!("writing {}", part.display()))?;
-    std::fs::hard_link(&part, to).with_context(|| format!("naming {}", to.display()))?;
-    std::fs::remove_file(&part).with_context(|| format!("removing {}", part.display()))?;
+    file.flush().with_context(|| format!("writing {}", to.display()))?;
+    drop(file);
+    let is_new = part.put_new().with_context(|| format!("writing {}", to.display()))?;
+    anyhow::ensure!(is_new, "{} exists already", to.display());
     Ok(entries)
 }
 
@@ -96,10 +99,4 @@ pub(crate) fn import_from(database: &DatabaseArgs, from: &Path) -> anyhow::Resul
     };
     let entries = imported.with_context(|| format!("importing {} to {}", from.display(), database.database))?;
     Ok(entries)
-}
-
-/// What agents were told and what they said is nobody else's to read.
-fn create_private(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

@@ -131,6 +131,9 @@ pub(crate) struct Past {
     pub(crate) attempt: Option<u32>,
     pub(crate) count: Option<u64>,
     pub(crate) llm_metrics: Option<Value>,
+    /// A server of an older version tells none.
+    #[serde(default)]
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Past {
@@ -170,9 +173,15 @@ impl Past {
             (code, message) => code.map(str::to_owned).or(message.clone()),
         };
         let what = error.or(self.response_summary.clone()).unwrap_or_default();
-        match self.count {
+        let what = match self.count {
             Some(count) if 1 < count => format!("{what}, {count} times"),
             _ => what,
+        };
+        // First, as the end of a long text is cut off.
+        match self.warnings.as_slice() {
+            [] => what,
+            [_] => format!("[1 warning] {what}"),
+            all => format!("[{} warnings] {what}", all.len()),
         }
     }
 }

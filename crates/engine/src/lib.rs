@@ -19,6 +19,7 @@ pub mod meters;
 pub mod node;
 pub mod output;
 pub mod planner;
+pub mod planner_lease;
 pub mod prices;
 mod recovery;
 mod refused;

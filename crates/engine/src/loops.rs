@@ -3,6 +3,7 @@
 use tokio::sync::mpsc;
 
 use crate::node::{Ended, NodeError, Parts};
+use crate::spawn::Task;
 use punctual_store::catch_panic;
 
 /// Loops that run until they are told to stop by means of their own.
@@ -25,13 +26,29 @@ impl Loops {
         part: &'static str,
         a_loop: impl Future<Output = Ended> + Send + 'static,
     ) {
+        let task = self.watched(part, a_loop);
+        parts.spawn.spawn(task);
+    }
+
+    /// The same on a thread of its own, which no other work can hold up.
+    pub(crate) fn spawn_alone(
+        &mut self,
+        parts: &Parts,
+        part: &'static str,
+        a_loop: impl Future<Output = Ended> + Send + 'static,
+    ) {
+        let task = self.watched(part, a_loop);
+        parts.spawn.spawn_alone(part, task);
+    }
+
+    fn watched(&mut self, part: &'static str, a_loop: impl Future<Output = Ended> + Send + 'static) -> Task {
         let ends = self.ends.0.clone();
         self.running += 1;
-        parts.spawn.spawn(Box::pin(async move {
+        Box::pin(async move {
             let panicked = |why| Err(NodeError::Panicked { part, why });
             // Whoever is gone does not ask any more.
             ends.send(catch_panic(a_loop).await.unwrap_or_else(panicked)).ok();
-        }));
+        })
     }
 
     /// Waits until a loop fails.

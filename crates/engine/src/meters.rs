@@ -75,8 +75,8 @@ impl Meters {
         let sum = counts.attempts.entry((mark.agent.to_owned(), mark.verdict)).or_default();
         sum.attempts += 1;
         sum.seconds += mark.duration_ms.unwrap_or(0) as f64 / 1e3;
-        sum.tokens += mark.tokens.unwrap_or(0);
-        sum.cost_micros += mark.cost_micros.unwrap_or(0);
+        sum.tokens = sum.tokens.saturating_add(mark.tokens.unwrap_or(0));
+        sum.cost_micros = sum.cost_micros.saturating_add(mark.cost_micros.unwrap_or(0));
     }
 
     /// What has been counted so far.

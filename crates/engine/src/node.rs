@@ -1,8 +1,9 @@
 //! A node: the loops around the ticks, and the work that it carries out.
 //!
-//! Three loops. One plans. One keeps the lease, writes what has ended, claims what is ready and starts it, in this order and
-//! never at once, so that what the node holds and what is its own can be compared. The third fences: it stops work in time
-//! when the second hangs in a call of the store. Only waiting is interrupted.
+//! Loops. One plans; beside it, another renews the planner's lease while a round of planning goes on. One keeps the node's lease,
+//! writes what has ended, claims what is ready and starts it, in this order and never at once, so that what the node holds
+//! and what is its own can be compared. One fences: it stops work in time when the others hang, in a call of the store or
+//! because nothing is left to run them, and so has a thread of its own. Only waiting is interrupted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::loops::Loops;
 use crate::meters::Meters;
 use crate::output::{Press, Printer};
 use crate::planner::{Planner, later};
+use crate::planner_lease::{self, Term};
 use crate::refused::{RefusedReports, refused_report};
 use crate::roster::Class;
 use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel, WorkflowGiven};
@@ -248,9 +250,18 @@ impl Incarnation {
         let end_loops = CancellationToken::new();
         let guard = end_loops.clone().drop_guard();
         let mut loops = Loops::default();
-        loops.spawn(&self.parts, "planning loop", plan_loop(self.parts.clone(), self.node, end_loops.clone()));
+        let term = Arc::<Term>::default();
+        let planning = plan_loop(self.parts.clone(), self.node, Arc::clone(&term), end_loops.clone());
+        loops.spawn(&self.parts, "planning loop", planning);
+        // Nothing holds these up: neither planning that takes long nor work that keeps every thread of the node busy.
+        let Parts { store, settings, .. } = self.parts.clone();
+        let leasing = planner_lease::keep(term, store, Arc::clone(&clock), settings, self.node, end_loops.clone());
+        loops.spawn_alone(&self.parts, "planner lease", async {
+            leasing.await;
+            Ok(())
+        });
         let fencing = fence_loop(Arc::clone(&clock), Arc::clone(&self.holdings), end_loops.clone());
-        loops.spawn(&self.parts, "fencing loop", fencing);
+        loops.spawn_alone(&self.parts, "fencing loop", fencing);
         let (press, printing) = Press::new(Arc::clone(&self.parts.store), Arc::clone(&clock), end_loops.clone());
         self.press = Some(press);
         loops.spawn(&self.parts, "output writer", async {
@@ -411,18 +422,24 @@ impl Incarnation {
         self.parts.meters.began(run, now);
         let press = self.press.as_ref();
         let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
-        let assignment = assignment(&started, &self.parts.settings.zones, printer, now);
+        let assignment = assignment(&started, &self.parts.settings.zones, printer.clone(), now);
         let agent = run.terms.work.agent();
         if self.parts.settings.roster.now().class_of(agent) == Class::Remote {
             self.remote.insert((id, epoch));
         }
         let runner = self.parts.runners.get(agent);
         let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
+        let clock = Arc::clone(&self.parts.clock);
         self.parts.spawn.spawn(Box::pin(async move {
-            end.tell(match runner {
+            let finish = match runner {
                 Some(runner) => runner.run(assignment, stop).await,
                 None => no_runner(),
-            });
+            };
+            // Here and not in the loop: a store that is slow to take output must not keep the lease waiting.
+            if !printer.flush(&*clock).await {
+                warn!(run.id = %id, "the output of run {id} is not stored yet; its end is told without it");
+            }
+            end.tell(finish);
         }));
         self.at_work += 1;
         info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
@@ -455,13 +472,14 @@ impl Incarnation {
         };
         // Whatever a runner reports, nothing of it keeps a store from writing it.
         let report = self.completed(finish.report.storable(), event);
+        report.warnings.iter().for_each(|warning| warn!(run.id = %id, "run {id}: {warning}"));
         self.reports.push(AttemptReport { run: id, epoch, event, report });
     }
 
     /// Adds to a report what its work does not know: what it has cost, and the run that it asks for, not too soon.
     fn completed(&self, mut report: Report, event: RunEvent) -> Report {
         let (settings, now) = (&self.parts.settings, self.parts.clock.now());
-        settings.roster.now().prices.add_cost(&mut report.llm);
+        settings.roster.now().prices.complete(&mut report);
         let wanted = report.next_run_at.filter(|_| event == RunEvent::Succeeded);
         report.next_run_at = wanted.map(|at| at.max(later(now, settings.min_interval.duration())));
         report.next_run = wanted.map(|_| RunId(self.parts.ids.next(now)));
@@ -578,12 +596,13 @@ async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: Cancel
 }
 
 /// Plans, until it is told to stop.
-async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) -> Ended {
+async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: CancellationToken) -> Ended {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
-    let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node);
+    let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node).with_term(Arc::clone(&term));
     let mut housekeeping = Housekeeping::new(store, settings);
     loop {
         let now = clock.now();
+        term.begin_round(clock.boot());
         let wake_at = match planner.tick(now).await {
             Ok(planned) => {
                 if planned.wrote || planned.has_begun {
@@ -602,6 +621,7 @@ async fn plan_loop(parts: Parts, node: NodeId, stop: CancellationToken) -> Ended
                 later(now, RETRY_AFTER)
             }
         };
+        term.end_round();
         let wake_at = wake_at.min(later(clock.now(), planner.poll()));
         tokio::select! {
             biased;

@@ -1,7 +1,8 @@
 //! Output: what work prints goes to the store as it comes, so that whoever asks any node can follow it.
 //!
 //! In: bytes, from [`Printer`]s. Out: pieces of text in the store, the end of each attempt. Invariant: whatever is printed, the work
-//! never waits for it, and it costs a bounded amount of memory; of what comes faster than it can be written, the end is kept.
+//! never waits for it, and it costs a bounded amount of memory; of what comes faster than it can be written, the end is kept. Only
+//! the end of an attempt waits, for a bounded time, until its output is stored: who hears of the end finds all of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use jiff::SignedDuration;
 use punctual_core::{RunId, storable};
 pub use punctual_store::Stream;
 use punctual_store::{Piece, Store};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -26,6 +27,9 @@ const WRITE_AFTER: SignedDuration = SignedDuration::from_millis(250);
 
 /// As much is written at once without waiting for more.
 const WRITE_AT_ONCE: usize = 256 * 1024;
+
+/// The longest that the end of an attempt waits for its output to be stored.
+const FLUSH_MAX: SignedDuration = SignedDuration::from_secs(5);
 
 /// The longest text of one piece.
 const PIECE_MAX: usize = 16 * 1024;
@@ -46,7 +50,17 @@ pub struct Printer {
 struct Tray {
     /// By attempt and stream, in the order in which they came.
     pending: Mutex<Vec<Pending>>,
+    /// Attempts that have ended, each with who waits until its output is stored.
+    flushes: Mutex<Vec<Flush>>,
     changed: Notify,
+}
+
+/// An attempt that has ended and whose output is to be stored now.
+#[derive(Debug)]
+struct Flush {
+    run: RunId,
+    epoch: u64,
+    done: oneshot::Sender<()>,
 }
 
 /// What one stream of an attempt has printed and is not written yet.
@@ -95,11 +109,34 @@ impl Printer {
         drop(pending);
         tray.changed.notify_one();
     }
+
+    /// Waits until all that was printed is stored, but not longer than [`FLUSH_MAX`]. Whether it is stored, or will never be.
+    pub(crate) async fn flush(&self, clock: &dyn Clock) -> bool {
+        let Some(tray) = self.to.as_ref().filter(|_| 0 < self.total.load(Ordering::Relaxed)) else { return true };
+        let (done, is_done) = oneshot::channel();
+        tray.flushes().push(Flush { run: self.run, epoch: self.epoch, done });
+        tray.changed.notify_one();
+        tokio::select! {
+            biased;
+            // A writer that fails drops who waits: it writes nothing more.
+            _ = is_done => true,
+            () = clock.sleep_until(later(clock.now(), FLUSH_MAX)) => false,
+        }
+    }
 }
 
 impl Tray {
     fn lock(&self) -> MutexGuard<'_, Vec<Pending>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn flushes(&self) -> MutexGuard<'_, Vec<Flush>> {
+        self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the end of an attempt waits for its output.
+    fn is_waited_for(&self) -> bool {
+        !self.flushes().is_empty()
     }
 
     fn size(&self) -> usize {
@@ -152,7 +189,7 @@ impl Writer {
     async fn run(self, stop: CancellationToken) {
         loop {
             // What waits for the end of its line is written with the next look, whether that has come or not.
-            if self.tray.size() == 0 {
+            while self.tray.size() == 0 && !self.tray.is_waited_for() && !stop.is_cancelled() {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => {}
@@ -162,16 +199,16 @@ impl Writer {
             self.gather(&stop).await;
             let is_stopping = stop.is_cancelled();
             self.write(is_stopping).await;
-            if is_stopping && self.tray.size() == 0 {
+            if is_stopping && self.tray.size() == 0 && !self.tray.is_waited_for() {
                 return;
             }
         }
     }
 
-    /// Waits a little for more.
+    /// Waits a little for more, unless the end of an attempt waits.
     async fn gather(&self, stop: &CancellationToken) {
         let until = later(self.clock.now(), WRITE_AFTER);
-        while self.tray.size() < WRITE_AT_ONCE {
+        while self.tray.size() < WRITE_AT_ONCE && !self.tray.is_waited_for() {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -181,17 +218,26 @@ impl Writer {
         }
     }
 
-    /// Writes whole lines, and what has waited long enough for the end of its line.
+    /// Writes whole lines, what has waited long enough for the end of its line, and all of what has ended.
     async fn write(&self, all: bool) {
-        let pieces = self.pieces(all);
-        if pieces.is_empty() {
-            return;
+        let flushes = std::mem::take(&mut *self.tray.flushes());
+        let has_ended = |run, epoch| flushes.iter().any(|flush| (flush.run, flush.epoch) == (run, epoch));
+        let pieces = self.pieces(|pending| all || has_ended(pending.run, pending.epoch));
+        if !pieces.is_empty() {
+            self.store(&pieces).await;
         }
+        // Who waits may have given up.
+        for flush in flushes {
+            flush.done.send(()).ok();
+        }
+    }
+
+    async fn store(&self, pieces: &[Piece]) {
         let print = |pieces: Vec<Piece>| async move {
             let count = pieces.len();
             self.store.print(pieces, OUTPUT_MAX).await.map(|()| vec![(); count])
         };
-        let lost = match batch::write(&pieces, print).await {
+        let lost = match batch::write(pieces, print).await {
             Ok(written) => written.into_iter().filter_map(Result::err).map(|error| (1, error)).collect(),
             Err(error) => vec![(pieces.len(), error)],
         };
@@ -201,12 +247,12 @@ impl Writer {
     }
 
     /// Takes what is ready to be written.
-    fn pieces(&self, all: bool) -> Vec<Piece> {
+    fn pieces(&self, all: impl Fn(&Pending) -> bool) -> Vec<Piece> {
         let at = self.clock.now();
         let mut waiting = self.tray.lock();
         let mut pieces = vec![];
         for pending in waiting.iter_mut() {
-            let ready = pending.ready(all);
+            let ready = pending.ready(all(pending));
             pending.has_waited = true;
             let text: Vec<u8> = pending.bytes.drain(..ready).collect();
             let end = pending.ends_at - pending.bytes.len() as u64;
@@ -336,6 +382,33 @@ mod tests {
         assert!(text_of(&printed, Stream::Stdout).ends_with("xthe end\n"), "the last words are never lost");
         let size: usize = printed.iter().map(|it| it.piece.text.len()).sum();
         assert!(0 < size && size as u64 <= OUTPUT_MAX + PIECE_MAX as u64, "{size}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_has_ended_finds_its_output_stored() {
+        let store = Arc::new(MemoryStore::new());
+        let (press, writer) = Press::new(store.clone(), Arc::new(SystemClock), CancellationToken::new());
+        tokio::spawn(writer);
+        let (printer, other) = (press.printer(RUN, 1, 1), press.printer(RunId(Uuid::from_u128(2)), 1, 1));
+        assert!(printer.flush(&SystemClock).await, "who printed nothing waits for nothing");
+        for (text, all) in [(&b"one\nno end"[..], "one\nno end"), (b" of it", "one\nno end of it")] {
+            printer.print(Stream::Stdout, text);
+            other.print(Stream::Stdout, b"half a line");
+            assert!(printer.flush(&SystemClock).await);
+            assert_eq!(text_of(&store.printed(RUN, 0, 1_000_000).await.unwrap(), Stream::Stdout), all);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_does_not_wait_for_a_writer_that_hangs_or_is_gone() {
+        let stop = CancellationToken::new();
+        let (press, writer) = Press::new(Arc::new(MemoryStore::new()), Arc::new(SystemClock), stop.clone());
+        let printer = press.printer(RUN, 1, 1);
+        printer.print(Stream::Stdout, b"unheard\n");
+        // Nobody drives the writer.
+        assert!(!printer.flush(&SystemClock).await);
+        stop.cancel();
+        writer.await;
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use crate::batch;
 use crate::edit::Editor;
 use crate::ids::Ids;
+use crate::planner_lease::Term;
 use crate::recovery::{Recovered, Recovering};
 use crate::replan::{self, PlanBase};
 use crate::settings::Settings;
@@ -61,6 +62,7 @@ pub struct Planner {
     careful: BTreeSet<ScheduleId>,
     /// Whether it planned when it looked last.
     is_planner: bool,
+    term: Arc<Term>,
 }
 
 /// What a look at the schedules brought.
@@ -102,12 +104,20 @@ impl Planner {
             next_midnight: None,
             careful: BTreeSet::new(),
             is_planner: false,
+            term: Arc::default(),
         }
+    }
+
+    /// The same, telling a term whether it has the lease.
+    #[must_use]
+    pub fn with_term(self, term: Arc<Term>) -> Planner {
+        Planner { term, ..self }
     }
 
     /// Does what is to be done now, within bounds, and says when to look again.
     pub async fn tick(&mut self, now: Timestamp) -> Result<Planned> {
         let lease = self.store.take_planner(&self.settings.sign(self.node, now, 0)).await?;
+        self.term.holds(lease.is_held);
         let was_planner = std::mem::replace(&mut self.is_planner, lease.is_held);
         let has_begun = lease.is_held && !was_planner;
         if !lease.is_held {

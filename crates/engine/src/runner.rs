@@ -4,7 +4,7 @@
 //! lives any more. Not here: how a process, a call or an agent's loop is carried out (`agents`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -196,38 +196,72 @@ pub enum StopLevel {
 
 /// Tells a runner to stop; the engine holds the other end.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<StopLevel>);
+pub struct Stop {
+    level: watch::Receiver<StopLevel>,
+    direct: Arc<Direct>,
+}
 
 /// Pulls a [`Stop`]. Dropping it pulls [`StopLevel::Now`]: work without an owner must not go on.
 #[derive(Debug)]
-pub struct Stopper(watch::Sender<StopLevel>);
+pub struct Stopper {
+    level: watch::Sender<StopLevel>,
+    direct: Arc<Direct>,
+}
+
+type Call = Box<dyn Fn(StopLevel) + Send>;
+
+/// What is called when a stop is pulled, on the thread that pulls it.
+#[derive(Default)]
+struct Direct(Mutex<Option<Call>>);
+
+impl Direct {
+    fn call(&self) -> MutexGuard<'_, Option<Call>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Direct {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Direct").finish_non_exhaustive()
+    }
+}
 
 /// A stop that has not been pulled, and what pulls it.
 pub fn stop_pair() -> (Stopper, Stop) {
     let (sender, receiver) = watch::channel(StopLevel::GoOn);
-    (Stopper(sender), Stop(receiver))
+    let direct = Arc::<Direct>::default();
+    (Stopper { level: sender, direct: Arc::clone(&direct) }, Stop { level: receiver, direct })
 }
 
 impl Stopper {
     /// Raises the level; a lower one than before changes nothing.
     pub fn pull(&self, level: StopLevel) {
-        self.0.send_if_modified(|current| {
+        let has_risen = self.level.send_if_modified(|current| {
             let rises = *current < level;
             *current = level.max(*current);
             rises
         });
+        if has_risen && let Some(call) = &*self.direct.call() {
+            call(level);
+        }
     }
 }
 
 impl Stop {
     /// The level now.
     pub fn level(&self) -> StopLevel {
-        if self.0.has_changed().is_err() { StopLevel::Now } else { *self.0.borrow() }
+        if self.level.has_changed().is_err() { StopLevel::Now } else { *self.level.borrow() }
+    }
+
+    /// Has something called with each level that is reached from now on, on the thread that pulls: work outside this process has
+    /// to be stopped in time also when no thread is left for the task that waits for it. It must not wait for anything.
+    pub fn call_directly(&self, call: impl Fn(StopLevel) + Send + 'static) {
+        *self.direct.call() = Some(Box::new(call));
     }
 
     /// Returns when the level is at least this.
     pub async fn reached(&mut self, level: StopLevel) {
         // An error means that the other end is gone, which is the highest level.
-        drop(self.0.wait_for(|current| level <= *current).await);
+        drop(self.level.wait_for(|current| level <= *current).await);
     }
 }

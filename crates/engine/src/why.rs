@@ -141,10 +141,17 @@ pub fn why_run(facts: &RunFacts<'_>) -> Vec<Cause> {
         };
         causes.insert(0, cause("cancelling", sentence));
     }
+    causes.extend(warnings(facts));
     causes.extend(tried_before(facts));
     causes.extend(facts.touched.approved.as_ref().map(|by| cause("approved", said_by(by, "approved it"))));
     causes.push(asked(facts));
     causes
+}
+
+/// What its last try reported that could not be understood, or was not complete.
+fn warnings(facts: &RunFacts<'_>) -> Vec<Cause> {
+    let last = attempts(facts.history).next();
+    last.map(|last| last.report.warnings.iter().map(|it| cause("warning", it.clone())).collect()).unwrap_or_default()
 }
 
 /// The most tries that are told one by one.

@@ -2,6 +2,7 @@
 
 mod apt;
 pub mod conductor;
+pub mod node;
 pub mod postgres;
 pub mod promtool;
 pub mod proxy;

@@ -1,4 +1,5 @@
-//! Conductor's public client for Python, in an environment of its own: what is installed elsewhere is neither used nor changed.
+//! What tests need of Python: Conductor's public client, and Schemathesis, which tries an API against its description. They are
+//! in an environment of their own: what is installed elsewhere is neither used nor changed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,38 +9,39 @@ use anyhow::{Context, bail, ensure};
 use crate::apt;
 use crate::shell::{answers, run};
 
-/// Tests find the interpreter that has the client here.
+/// Tests find the interpreter that has the packages here.
 pub const INTERPRETER: &str = "PUNCTUAL_TEST_PYTHON";
 
-/// The client, pinned: what it calls is part of what is tested.
-const CLIENT: &str = "conductor-python";
-const VERSION: &str = "2.0.0";
+/// The packages, pinned: what the client calls is part of what is tested, and what Schemathesis tries has to be the same each
+/// time, for which Hypothesis is pinned, too.
+const PACKAGES: [&str; 3] = ["conductor-python==2.0.0", "schemathesis==4.32.5", "hypothesis==6.170.15"];
 
 /// What to do where it is not done for you.
 const ADVICE: &str = "\
-Tests drive the server with Conductor's public client for Python, and need Python 3.10 or newer with its module venv:
+Tests drive the server with Conductor's public client for Python and with Schemathesis, and need Python 3.10 or newer with
+its module venv:
   Debian, Ubuntu   apt-get install python3-venv   (done for you when you are root)
   Fedora           dnf install python3
   macOS            brew install python3
-Then `cargo xtask python` installs the client in target/python. To use one that you have installed yourself, name its
+Then `cargo xtask python` installs both in target/python. To use those that you have installed yourself, name their
 interpreter in PUNCTUAL_TEST_PYTHON";
 
-/// The interpreter that has the client: the one that the environment names, or the one in `folder`.
+/// The interpreter that has the packages: the one that the environment names, or the one in `folder`.
 pub fn find(folder: &Path) -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os(INTERPRETER) {
         let named = PathBuf::from(named);
-        ensure!(has_client(&named), "{} of {INTERPRETER} has no {CLIENT} {VERSION}.\n{ADVICE}", named.display());
+        ensure!(has_packages(&named), "{} of {INTERPRETER} has not {}.\n{ADVICE}", named.display(), names());
         return Ok(named);
     }
     let interpreter = interpreter_in(folder);
-    ensure!(has_client(&interpreter), "{CLIENT} {VERSION} is not here: run `cargo xtask python`.\n{ADVICE}");
+    ensure!(has_packages(&interpreter), "{} are not here: run `cargo xtask python`.\n{ADVICE}", names());
     Ok(interpreter)
 }
 
 /// Finds it, or makes an environment in `folder`, which keeps it for the next time.
 pub fn find_or_install(folder: &Path) -> anyhow::Result<PathBuf> {
     let interpreter = interpreter_in(folder);
-    if std::env::var_os(INTERPRETER).is_some() || has_client(&interpreter) {
+    if std::env::var_os(INTERPRETER).is_some() || has_packages(&interpreter) {
         return find(folder);
     }
     if !can_make_environments() && apt::is_possible() {
@@ -49,12 +51,12 @@ pub fn find_or_install(folder: &Path) -> anyhow::Result<PathBuf> {
     if !can_make_environments() {
         bail!("no Python 3 that can make environments is on this machine.\n{ADVICE}");
     }
-    println!("\n{CLIENT} {VERSION} is installed in {}, once.", folder.display());
+    println!("\n{} are installed in {}, once.", names(), folder.display());
     // Over what somebody has begun and not ended.
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
     let mut pip = Command::new(&interpreter);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &format!("{CLIENT}=={VERSION}")]);
-    run(&mut pip).with_context(|| format!("{CLIENT} cannot be installed.\n{ADVICE}"))?;
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    run(&mut pip).with_context(|| format!("{} cannot be installed.\n{ADVICE}", names()))?;
     find(folder)
 }
 
@@ -67,10 +69,17 @@ fn can_make_environments() -> bool {
     answers("python3", &["-c", "import ensurepip, venv"])
 }
 
-fn has_client(interpreter: &Path) -> bool {
+fn names() -> String {
+    PACKAGES.join(", ").replace("==", " ")
+}
+
+fn has_packages(interpreter: &Path) -> bool {
     let check = format!(
-        "import importlib.metadata, conductor.client.orkes.orkes_scheduler_client\n\
-         assert importlib.metadata.version('{CLIENT}') == '{VERSION}'"
+        "import importlib.metadata, conductor.client.orkes.orkes_scheduler_client, schemathesis\n\
+         for package in '{}'.split():\n  \
+           name, version = package.split('==')\n  \
+           assert importlib.metadata.version(name) == version",
+        PACKAGES.join(" ")
     );
     interpreter.to_str().is_some_and(|interpreter| answers(interpreter, &["-c", &check]))
 }

@@ -16,13 +16,14 @@ use punctual_engine::settings::Settings;
 use punctual_store::Store;
 
 use crate::auth::Doors;
+use crate::calculations::Calculations;
 use crate::error::ApiError;
 use crate::pulse::Pulse;
 
 /// Everything that a handler may need.
 #[derive(Clone)]
 pub struct App {
-    /// Where everything is kept.
+    /// Where everything is kept, as requests read it: with places and a deadline of their own.
     pub store: Arc<dyn Store>,
     /// Carries out what people ask for.
     pub editor: Editor,
@@ -42,6 +43,8 @@ pub struct App {
     pub doors: Arc<Doors>,
     /// Tells whoever follows the journal that it has grown.
     pub pulse: Pulse,
+    /// Where what requests want calculated is calculated.
+    pub calculations: Calculations,
 }
 
 /// What operators lay down for everybody who comes over the API.

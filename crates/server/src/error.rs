@@ -13,6 +13,10 @@ use tracing::error;
 use utoipa::ToSchema;
 
 use crate::api::again::other_request;
+use crate::routes::ANSWERED_WITHIN;
+
+/// When a client may ask again for what could not be done now.
+const RETRY_AFTER_SECONDS: &str = "5";
 
 /// What went wrong, as a problem document.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -75,6 +79,15 @@ impl ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "malformed", detail)
     }
 
+    /// What was sent cannot be read: where, why, and what would be right.
+    pub(crate) fn unread(place: &str, field: Option<String>, problem: &str, fix: &str) -> ApiError {
+        let fix = Some(fix.to_owned()).filter(|fix| !fix.is_empty());
+        let advice = fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
+        let mut error = ApiError::malformed(format!("{place}: {problem}{advice}"));
+        (error.0.field, error.0.fix) = (field, fix);
+        error
+    }
+
     /// A value cannot be used.
     pub(crate) fn invalid(field: impl Into<String>, problem: impl Into<String>, fix: impl Into<String>) -> ApiError {
         let (field, problem, fix) = (field.into(), problem.into(), fix.into());
@@ -119,10 +132,30 @@ impl ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
+    /// The body is longer than it may be.
+    pub(crate) fn too_large(most: usize) -> ApiError {
+        let detail = format!("the body is longer than {} MiB ({} bytes)", most >> 20, in_thousands(most));
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+    }
+
+    /// Every place for a connection is taken.
+    pub(crate) fn too_many_connections() -> ApiError {
+        let detail = "too many connections are open; come again in a moment";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", detail)
+    }
+
     /// It has taken too long.
     pub(crate) fn too_slow() -> ApiError {
-        let detail = "this took too long, or its body did not come; whether it was carried out is not known";
+        let seconds = ANSWERED_WITHIN.as_secs();
+        let detail = format!(
+            "this could not be answered within {seconds} s, or its body did not come; whether it was carried out is not known"
+        );
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
+    }
+
+    /// Too much is asked of the server at once, or for too much: nothing was done.
+    pub(crate) fn overloaded(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)
     }
 
     /// A value cannot be used, in words that are given.
@@ -158,6 +191,14 @@ impl ApiError {
     }
 }
 
+/// A number as people read it: `1,048,576`.
+fn in_thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
+    groups.join(",")
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -166,6 +207,9 @@ impl IntoResponse for ApiError {
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
         }
         // For a face that has another shape for it.
         response.extensions_mut().insert(self);
@@ -181,8 +225,11 @@ impl From<StoreError> for ApiError {
             StoreError::Conflict { .. } | StoreError::StaleEpoch(_) => {
                 ApiError::conflict("changed_meanwhile", failed.to_string())
             }
+            StoreError::Overloaded { .. } => {
+                ApiError::overloaded(format!("{failed}; ask for less, as for a shorter time, or again later"))
+            }
             StoreError::DiskFull | StoreError::Unavailable { .. } => {
-                error!(error = %failed, "a request could not be carried out");
+                error!(error = %failed, cause = ?std::error::Error::source(&failed), "a request could not be carried out");
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", failed.to_string())
             }
             other => {

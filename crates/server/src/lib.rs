@@ -6,18 +6,21 @@
 mod api;
 mod app;
 pub mod auth;
+mod calculations;
 mod conductor;
 mod error;
 mod extract;
 mod inside;
 mod pulse;
+mod reading;
 mod routes;
 mod serve;
 mod tls;
 
 pub use app::{App, ConductorRules, HouseRules};
+pub use calculations::Calculations;
 pub use inside::{LookedAt, look};
 pub use pulse::Pulse;
 pub use routes::router;
-pub use serve::serve;
+pub use serve::{ConnectionLimits, serve};
 pub use tls::Certificate;

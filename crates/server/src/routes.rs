@@ -22,12 +22,10 @@ use crate::auth::{Right, guard};
 use crate::conductor;
 use crate::conductor::error::in_their_shape;
 use crate::error::ApiError;
-
-/// The largest body that is read.
-const BODY_MAX: usize = 1024 * 1024;
+use crate::extract::BODY_MAX;
 
 /// How long an answer may take, from the head of the request on.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Routes as they are put together: none without a right.
 struct Routes {
@@ -72,6 +70,12 @@ async fn in_time(request: Request, next: Next) -> Response {
         Ok(response) => response,
         Err(_) => ApiError::too_slow().into_response(),
     }
+}
+
+/// Nothing answers at this path.
+fn no_route() -> ApiError {
+    let detail = "there is nothing at this path; /api/docs lists every path";
+    ApiError::new(StatusCode::NOT_FOUND, "no_route", detail)
 }
 
 /// Everything that a server answers: what [`crate::serve()`] puts behind a listener.
@@ -134,6 +138,7 @@ pub fn router(app: App) -> Router {
         .with(Right::View, routes!(conductor::admin::test_timeout))
         .with(Right::Nobody, routes!(conductor::token::exchange))
         .with(Right::Edit, routes!(conductor::workflow::start))
+        .with(Right::Edit, routes!(conductor::workflow::start_by_name))
         .with(Right::Edit, routes!(conductor::workflow::define))
         .with(Right::Edit, routes!(conductor::workflow::redefine))
         .with(Right::View, routes!(conductor::workflow::definitions))
@@ -145,9 +150,9 @@ pub fn router(app: App) -> Router {
     let page = docs::Page::new(&description);
     let description = openapi::Description::new(&description);
     router
-        .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is nothing here") })
+        .fallback(|| async { no_route() })
         .method_not_allowed_fallback(|| async {
-            let detail = "this path does not answer to this method";
+            let detail = "this path does not answer to this method; /api/docs lists every path with its methods";
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
         })
         .layer(axum::Extension(description))

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use axum::serve::Listener;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -24,9 +22,6 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// How often the files are looked at while nobody comes.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-
-/// How many clients agree on keys at once; more wait.
-const HANDSHAKES_MAX: usize = 256;
 
 /// A certificate and its key, as the files have them.
 #[derive(Debug)]
@@ -52,6 +47,24 @@ impl Certificate {
         let stamp = stamp(&cert, &key);
         let config = Arc::new(read(&cert, &key)?);
         Ok(Certificate { cert, key, current: Mutex::new(Current { config, stamp }) })
+    }
+
+    /// A connection on which both sides have agreed on a key; none if the client cannot, or takes too long.
+    pub(crate) async fn agree(&self, stream: TcpStream, from: SocketAddr) -> Option<TlsStream<TcpStream>> {
+        match timeout(HANDSHAKE_MAX, TlsAcceptor::from(self.config()).accept(stream)).await {
+            Ok(Ok(stream)) => return Some(stream),
+            Ok(Err(error)) => debug!(%from, %error, "a client could not agree on a key"),
+            Err(_) => debug!(%from, "a client took too long to agree on a key"),
+        }
+        None
+    }
+
+    /// Waits a while, and looks at the files if there are any.
+    pub(crate) async fn time_to_look(certificate: Option<&Certificate>) {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if let Some(certificate) = certificate {
+            certificate.config();
+        }
     }
 
     /// What is in force. Files that were renewed are taken over; if they are wrong, what was in force stays.
@@ -98,59 +111,4 @@ fn read(cert: &Path, key: &Path) -> io::Result<ServerConfig> {
     let mut config = builder.with_single_cert(chain, private).map_err(|error| wrong(key, error.to_string()))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
-}
-
-/// Connections on which both sides have agreed on a key. Who is slow at that holds up nobody else.
-pub(crate) struct TlsListener {
-    agreed: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
-    address: SocketAddr,
-}
-
-impl TlsListener {
-    pub(crate) fn new(mut listener: TcpListener, certificate: Arc<Certificate>) -> io::Result<TlsListener> {
-        let address = listener.local_addr()?;
-        let (to, agreed) = mpsc::channel(HANDSHAKES_MAX);
-        tokio::spawn(async move {
-            let places = Arc::new(Semaphore::new(HANDSHAKES_MAX));
-            while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-                // axum's own way of taking connections in gets over errors that pass.
-                let (stream, from) = tokio::select! {
-                    () = to.closed() => return,
-                    taken = Listener::accept(&mut listener) => taken,
-                    // Files that are wrong are told when they are written, not when the next client comes.
-                    () = tokio::time::sleep(LOOK_EVERY) => {
-                        certificate.config();
-                        continue;
-                    }
-                };
-                let (to, acceptor) = (to.clone(), TlsAcceptor::from(certificate.config()));
-                tokio::spawn(async move {
-                    match timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await {
-                        Ok(Ok(stream)) => drop(to.send((stream, from)).await),
-                        Ok(Err(error)) => debug!(%from, %error, "a client could not agree on a key"),
-                        Err(_) => debug!(%from, "a client took too long to agree on a key"),
-                    }
-                    drop(place);
-                });
-            }
-        });
-        Ok(TlsListener { agreed, address })
-    }
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.agreed.recv().await {
-            Some(agreed) => agreed,
-            // Nobody comes any more; whoever asks is told to stop in another way.
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
-    }
 }

@@ -100,6 +100,15 @@ pub enum StoreError {
         /// Why.
         source: BoxError,
     },
+    /// A read for the API found no place, or took longer than it may. Nothing is wrong: the same call may work later, and one
+    /// that asks for less may work now.
+    #[error("{doing} was given up: {why}")]
+    Overloaded {
+        /// What was being done.
+        doing: &'static str,
+        /// Why.
+        why: &'static str,
+    },
     /// An entry that cannot have happened.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -143,6 +152,7 @@ impl StoreError {
             | StoreError::Damaged { .. }
             | StoreError::Broken { .. }
             | StoreError::Panicked { .. }
+            | StoreError::Overloaded { .. }
             | StoreError::Unavailable { .. } => false,
         }
     }

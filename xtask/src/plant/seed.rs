@@ -35,7 +35,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a report is lost",
         "engine/src/node.rs",
-        "self.completed(finish.report, event)",
+        "self.completed(finish.report.storable(), event)",
         "self.completed(Report::default(), event)",
     ),
     ("there is no rest before a retry", "core/src/run/retry.rs", "rest.saturating_add(jitter as i64)", "jitter as i64"),

@@ -47,6 +47,20 @@ pub struct ProcessAgent {
     pub limits: Limits,
     /// How many bytes of the end of stdout are kept; as many again of stderr when the run fails.
     pub output_max: usize,
+    /// What the work reads on its standard input.
+    pub stdin: Stdin,
+    /// The model that the work uses, for results with tokens that do not name it.
+    pub model: Option<String>,
+}
+
+/// What the work reads on its standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stdin {
+    /// The whole context of the run, as a JSON object.
+    #[default]
+    Context,
+    /// The prompt alone, as the tools of model makers read it.
+    Prompt,
 }
 
 /// What is wrong with the settings of an agent.
@@ -93,6 +107,8 @@ impl ProcessAgent {
             grace: GRACE_DEFAULT,
             limits: Limits::default(),
             output_max: OUTPUT_DEFAULT,
+            stdin: Stdin::default(),
+            model: None,
         }
     }
 

@@ -28,7 +28,6 @@ mod limits;
 mod processes;
 mod protections;
 mod protocol;
-mod reported;
 mod runner;
 mod secrets;
 mod supervisor;
@@ -37,7 +36,7 @@ mod verdict;
 
 pub use crate::secrets::SecretSource;
 pub use agent::{ADDRESS_SPACE_MIN, GRACE_DEFAULT, GRACE_MAX, OPEN_FILES_MIN, OUTPUT_DEFAULT, OUTPUT_MAX};
-pub use agent::{AgentError, ProcessAgent};
+pub use agent::{AgentError, ProcessAgent, Stdin};
 pub use lacks::{Lack, Need};
 pub use limits::{Limits, OPEN_FILES_DEFAULT};
 pub use protections::{Protection, Strength, protections};

@@ -1,10 +1,14 @@
 //! The runner: starts a supervisor for each attempt, hands it the work, and waits for the end of both.
 
+use std::io::Write as _;
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,15 +20,15 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use super::agent::{AgentError, ProcessAgent};
+use super::agent::{AgentError, ProcessAgent, Stdin};
 use super::environment::environment;
 use super::leftovers;
 use super::protocol::{KILL, Refusal, START_MAX, Start, TERM, TOLD_MAX, Told, Work};
-use super::reported::REPORT_LINE_MAX;
 use super::secrets;
 use super::supervisor::{ARG0, SUBCOMMAND, THIS_PROGRAM, WATCH};
 use super::tail::Tail;
 use super::verdict::{Cause, End, Printed, verdict};
+use crate::result::RESULT_TAIL;
 
 /// How much longer than it should the supervisor may take to end a tree before it counts as lost. It gives up by itself
 /// before that.
@@ -34,8 +38,8 @@ const SUPERVISOR_LATE: Duration = Duration::from_secs(8);
 /// handed the pipe, can hold it; what the run itself printed is in the pipe by then.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Room for the blank lines after a report, so that they do not push its beginning out.
-const REPORT_SLACK: usize = 1024;
+/// How much of the end of stderr is kept at least, where an error is looked for.
+const ERROR_TAIL: usize = 64 * 1024;
 
 /// Runs the command of one agent.
 #[derive(Debug)]
@@ -68,9 +72,13 @@ impl ProcessRunner {
     }
 
     /// Starts the supervisor, which waits to be told what to do.
-    fn spawn(&self, context: &RunContext) -> std::io::Result<(Child, UnixStream)> {
+    fn spawn(&self, context: &RunContext, stop: &Stop) -> std::io::Result<(Child, UnixStream, Arc<DirectLine>)> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
+        let direct = Arc::new(DirectLine { control: ours.try_clone()?, is_started: AtomicBool::new(false) });
+        // It does not hold the socket open: that ends with the attempt.
+        let line = Arc::downgrade(&direct);
+        stop.call_directly(move |level| line.upgrade().into_iter().for_each(|line| line.order(level)));
         let ours = UnixStream::from_std(ours)?;
         let child = Command::new(&self.supervisor.0)
             .arg0(ARG0)
@@ -81,7 +89,7 @@ impl ProcessRunner {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        Ok((child, ours))
+        Ok((child, ours, direct))
     }
 
     /// What the supervisor is told, as one line.
@@ -94,7 +102,10 @@ impl ProcessRunner {
                 folder: self.agent.folder.clone().map(Into::into),
                 env: environment(&self.agent, secrets, context, std::env::vars_os()),
                 limits: self.agent.limits.clone(),
-                context: serde_json::to_string(context).map_err(unwritable)?,
+                context: match self.agent.stdin {
+                    Stdin::Context => serde_json::to_string(context).map_err(unwritable)?,
+                    Stdin::Prompt => context.prompt.clone(),
+                },
             },
         };
         let mut line = serde_json::to_vec(&start).map_err(unwritable)?;
@@ -109,10 +120,10 @@ impl ProcessRunner {
     async fn attend(&self, assignment: &Assignment, mut stop: Stop, printed: &mut Printed) -> (End, Option<Cause>) {
         let started = secrets::read(&self.agent).and_then(|(values, secrets)| {
             let line = self.start_line(&assignment.context, &values)?;
-            let spawned = self.spawn(&assignment.context);
+            let spawned = self.spawn(&assignment.context, &stop);
             spawned.map(|spawned| (line, secrets, spawned)).map_err(|error| Refusal::new("start the supervisor", error))
         });
-        let (line, secrets, (mut child, mut control)) = match started {
+        let (line, secrets, (mut child, mut control, direct)) = match started {
             Ok(started) => started,
             Err(refusal) => return (End::NotStarted(refusal), None),
         };
@@ -121,7 +132,7 @@ impl ProcessRunner {
         let mut cause = None;
         let told = {
             let time = Duration::from_millis(assignment.timeout.milliseconds().unsigned_abs());
-            let mut talking = pin!(talk(&mut control, &line, self.agent.grace, time, &mut stop, &mut cause));
+            let mut talking = pin!(talk(&mut control, &direct, &line, self.agent.grace, time, &mut stop, &mut cause));
             let printer = &assignment.printer;
             let mut reading = pin!(async {
                 tokio::join!(
@@ -165,11 +176,37 @@ impl Runner for ProcessRunner {
         if StopLevel::Ask <= stop.level() {
             return Finish { ending: Ending::Stopped, report: Report::default() };
         }
-        let keep = self.agent.output_max.max(REPORT_LINE_MAX + REPORT_SLACK);
-        let (stdout, stderr) = (Tail::new(keep), Tail::new(keep));
+        let keep = self.agent.output_max.max(RESULT_TAIL);
+        let (stdout, stderr) = (Tail::new(keep), Tail::new(self.agent.output_max.max(ERROR_TAIL)));
         let mut printed = Printed { stdout, stderr, max: self.agent.output_max };
         let (end, cause) = self.attend(&assignment, stop, &mut printed).await;
-        verdict(&end, cause, &printed, &self.agent.limits)
+        verdict(&end, cause, &printed, &self.agent)
+    }
+}
+
+/// The way to the supervisor for orders that cannot wait for a thread of the runtime: whoever pulls the stop gives them itself.
+/// The task that attends to the run gives them again, which changes nothing.
+#[derive(Debug)]
+struct DirectLine {
+    control: StdUnixStream,
+    /// Whether the supervisor has been told what to do: before that it reads nothing else.
+    is_started: AtomicBool,
+}
+
+impl DirectLine {
+    /// Gives an order, without waiting for anything.
+    fn order(&self, level: StopLevel) {
+        let order = match level {
+            StopLevel::GoOn => return,
+            StopLevel::Ask => TERM,
+            StopLevel::Now => KILL,
+        };
+        let is_given = self.is_started.load(Ordering::Acquire)
+            && (&self.control).write_all(format!("{order}\n").as_bytes()).is_ok();
+        if !is_given && level == StopLevel::Now {
+            // A supervisor that hears nothing more takes the server for dead, and ends everything.
+            drop(self.control.shutdown(Shutdown::Write));
+        }
     }
 }
 
@@ -184,6 +221,7 @@ async fn dismiss(child: &mut Child, has_told: bool, context: &RunContext) {
 /// Tells the supervisor what to do and when to stop, and returns what it says; `None` if it is lost.
 async fn talk(
     control: &mut UnixStream,
+    direct: &DirectLine,
     start: &[u8],
     grace: Duration,
     time: Duration,
@@ -196,9 +234,13 @@ async fn talk(
         let mut hearing = hearing.take(TOLD_MAX);
         tokio::select! {
             result = hearing.read_to_end(&mut said) => result.is_ok(),
-            () = order(&mut orders, start, grace, time, stop, cause) => false,
+            () = order(&mut orders, direct, start, grace, time, stop, cause) => false,
         }
     };
+    // The order may have been given directly, and carried out before this task saw it.
+    if cause.is_none() && StopLevel::Ask <= stop.level() {
+        *cause = Some(Cause::Stop);
+    }
     if is_said { serde_json::from_slice(&said).ok() } else { None }
 }
 
@@ -207,6 +249,7 @@ async fn talk(
 /// Orders that cannot be given are not missed: the supervisor is gone then, and its silence is heard.
 async fn order(
     orders: &mut (impl AsyncWriteExt + Unpin),
+    direct: &DirectLine,
     start: &[u8],
     grace: Duration,
     time: Duration,
@@ -215,7 +258,7 @@ async fn order(
 ) {
     let mut timer = pin!(sleep(time));
     tokio::select! {
-        _ = orders.write_all(start) => {}
+        _ = orders.write_all(start) => direct.is_started.store(true, Ordering::Release),
         () = &mut timer => { *cause = Some(Cause::Timeout); return }
         () = stop.reached(StopLevel::Now) => { *cause = Some(Cause::Stop); return }
     }

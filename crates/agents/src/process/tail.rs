@@ -3,6 +3,7 @@
 //! Invariant: whatever is printed, it costs a bounded amount of memory and becomes text that every store can keep.
 
 use crate::redact::{Redactor, Secrets};
+use crate::result::{Kept, RESULT_HEAD, RESULT_TAIL};
 use crate::text::without_nul;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -12,6 +13,8 @@ const CHUNK: usize = 64 * 1024;
 /// The last bytes of a stream, and how many there were in all.
 #[derive(Debug)]
 pub(super) struct Tail {
+    /// The first bytes.
+    head: Vec<u8>,
     bytes: Vec<u8>,
     keep: usize,
     total: u64,
@@ -20,7 +23,7 @@ pub(super) struct Tail {
 impl Tail {
     /// An empty one that keeps at least so many bytes.
     pub(super) fn new(keep: usize) -> Tail {
-        Tail { bytes: Vec::new(), keep, total: 0 }
+        Tail { head: Vec::new(), bytes: Vec::new(), keep, total: 0 }
     }
 
     /// Reads to the end of the stream. What has been read is kept when this is given up in between.
@@ -43,6 +46,7 @@ impl Tail {
     /// Adds what came next.
     pub(super) fn push(&mut self, more: &[u8]) {
         self.total += more.len() as u64;
+        self.head.extend_from_slice(&more[..more.len().min(RESULT_HEAD - self.head.len())]);
         self.bytes.extend_from_slice(&more[more.len().saturating_sub(self.keep)..]);
         // Only when there is twice as much as needed, so that each byte is moved once and not with every push.
         if 2 * self.keep < self.bytes.len() {
@@ -74,6 +78,12 @@ impl Tail {
             0 => text,
             missing => format!("[… {missing} bytes left out …]\n{text}"),
         }
+    }
+
+    /// What a result is looked for in.
+    pub(super) fn kept(&self) -> Kept<'_> {
+        let tail = &self.bytes[self.bytes.len().saturating_sub(RESULT_TAIL)..];
+        Kept { head: &self.head, tail, is_cut: (tail.len() as u64) < self.total }
     }
 
     /// The last line that is not blank. `None` if there is none, or if its beginning has not been kept.

@@ -5,10 +5,11 @@ use punctual_engine::runner::{Ending, Finish};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+use super::agent::ProcessAgent;
 use super::limits::Limits;
 use super::protocol::{Ended, Exit, Refusal};
-use super::reported::{ERROR_MESSAGE_MAX, Reported, WorkError};
 use super::tail::Tail;
+use crate::result::{AgentResult, ERROR_MESSAGE_MAX, WorkError};
 use crate::text::{cut, without_nul};
 
 /// How much of the last line of stderr goes into the message of an error, in bytes.
@@ -47,29 +48,46 @@ pub(super) struct Printed {
 }
 
 /// Says how the attempt ended.
-pub(super) fn verdict(end: &End, cause: Option<Cause>, printed: &Printed, limits: &Limits) -> Finish {
-    let line = if let End::Ended(_) = end { printed.stdout.last_line() } else { None };
-    let mut reported = Reported::read(line.unwrap_or_default());
-    let (ending, error) = judge(end, cause, reported.error.take(), printed, limits);
+pub(super) fn verdict(end: &End, cause: Option<Cause>, printed: &Printed, agent: &ProcessAgent) -> Finish {
+    let mut result = match end {
+        End::Ended(Ended { exit, .. }) => {
+            let mut result = AgentResult::read(printed.stdout.kept());
+            // Some tools print there what is wrong, in the same shape.
+            if result.error.is_none() && *exit != Exit::Code(0) {
+                result.error = AgentResult::read(printed.stderr.kept()).error;
+            }
+            result
+        }
+        _ => AgentResult::default(),
+    };
+    let (ending, error) = judge(end, cause, result.error.take(), printed, &agent.limits);
     if let End::Ended(Ended { left: left @ 1.., .. }) = end {
-        reported.notes.push(format!("{left} processes of the run could not be ended"));
+        result.warnings.push(format!("{left} processes of the run could not be ended"));
     }
-    let report = Report {
-        summary: reported.summary,
-        refs: reported.refs,
-        llm: reported.llm,
-        tools: reported.tools,
-        facts: reported.facts,
-        next_run_at: reported.next_run_at,
+    if let Some(model) = &agent.model
+        && !result.llm.is_empty()
+    {
+        result.llm.entry("model").or_insert_with(|| model.clone().into());
+    }
+    let mut report = Report {
+        summary: result.summary,
+        refs: result.refs,
+        llm: result.llm,
+        tools: result.tools,
+        facts: result.facts,
+        session_id: result.session_id,
+        next_run_at: result.next_run_at,
         next_run: None,
         error,
+        warnings: vec![],
         exit_code: match end {
             End::Ended(Ended { exit: Exit::Code(code), .. }) => Some(*code),
             _ => None,
         },
-        output: output(printed, ending == Ending::Succeeded, &reported.notes),
+        output: output(printed, ending == Ending::Succeeded),
         output_bytes: printed.stdout.total() + printed.stderr.total(),
     };
+    result.warnings.iter().for_each(|warning| report.warn(warning));
     Finish { ending, report }
 }
 
@@ -177,16 +195,12 @@ fn complaint(exit: Exit, stderr: &Tail) -> ReportedError {
 }
 
 /// The end of what was printed; of stderr only when something is wrong, as most programs say there why.
-fn output(printed: &Printed, has_succeeded: bool, notes: &[String]) -> String {
+fn output(printed: &Printed, has_succeeded: bool) -> String {
     let mut output = printed.stdout.text(printed.max);
     if !has_succeeded && 0 < printed.stderr.total() {
         begin_line(&mut output);
         output += "[stderr]\n";
         output += &printed.stderr.text(printed.max);
-    }
-    for note in notes {
-        begin_line(&mut output);
-        output += &format!("[{note}]\n");
     }
     output
 }
@@ -214,7 +228,8 @@ mod tests {
 
     /// The ending in one line, and the message of the error.
     fn say(end: &End, cause: Option<Cause>, stdout: &str, limits: &Limits) -> String {
-        let finish = verdict(end, cause, &printed(stdout, "oops\n"), limits);
+        let agent = ProcessAgent { limits: limits.clone(), ..ProcessAgent::new(["true"]) };
+        let finish = verdict(end, cause, &printed(stdout, "oops\n"), &agent);
         let ending = match finish.ending {
             Ending::Succeeded => "succeeded".to_owned(),
             Ending::Stopped => "stopped".to_owned(),
@@ -297,20 +312,42 @@ mod tests {
     fn stderr_is_shown_when_something_is_wrong() {
         let output = |code| {
             let end = ended(Exit::Code(code), false);
-            verdict(&end, None, &printed("out", "err"), &Limits::default()).report.output
+            verdict(&end, None, &printed("out", "err"), &ProcessAgent::new(["true"])).report.output
         };
         assert_eq!(output(0), "out");
         assert_eq!(output(1), "out\n[stderr]\nerr");
     }
 
     #[test]
-    fn notes_stand_below_the_output() {
+    fn what_is_not_understood_is_a_warning() {
         let end = End::Ended(Ended { exit: Exit::Code(0), was_stopped: false, left: 2 });
-        let finish = verdict(&end, None, &printed("{\"refs\":1}\n", ""), &Limits::default());
+        let finish = verdict(&end, None, &printed("{\"refs\":1}\n", ""), &ProcessAgent::new(["true"]));
+        assert_eq!(finish.report.output, "{\"refs\":1}\n");
         assert_eq!(
-            finish.report.output,
-            "{\"refs\":1}\n[the reported `refs` is a number, not an object: ignored]\n\
-             [2 processes of the run could not be ended]\n"
+            finish.report.warnings,
+            ["result: refs is a number, not an object: ignored", "2 processes of the run could not be ended"]
         );
+    }
+
+    #[test]
+    fn a_tool_may_say_on_stderr_what_is_wrong() {
+        let agent = ProcessAgent::new(["true"]);
+        let said = "{\n  \"error\": {\n    \"type\": \"FatalAuthenticationError\",\n    \"message\": \"no key\",\n    \"code\": 41\n  }\n}\n";
+        let end = |code| verdict(&ended(Exit::Code(code), false), None, &printed("", said), &agent);
+        let error = end(41).report.error.unwrap();
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("41", "no key"));
+        assert_eq!(end(0).ending, Ending::Succeeded);
+    }
+
+    #[test]
+    fn the_agent_names_the_model_where_its_result_does_not() {
+        let agent = ProcessAgent { model: Some("m".to_owned()), ..ProcessAgent::new(["true"]) };
+        let model = |stdout| {
+            let finish = verdict(&ended(Exit::Code(0), false), None, &printed(stdout, ""), &agent);
+            finish.report.llm.get("model").cloned()
+        };
+        assert_eq!(model(r#"{"usage":{"input_tokens":1}}"#), Some("m".into()));
+        assert_eq!(model(r#"{"llm":{"model":"other"}}"#), Some("other".into()));
+        assert_eq!(model(r#"{"summary":"x"}"#), None);
     }
 }

@@ -214,3 +214,31 @@ async fn the_stand_in_refuses_a_person() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("is for the server"));
 }
+
+#[test]
+fn work_is_stopped_when_every_thread_of_the_runtime_is_busy() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    for level in [StopLevel::Ask, StopLevel::Now] {
+        // Asked, it ends by itself.
+        let script =
+            if level == StopLevel::Ask { "sleep 1000; sleep 1000" } else { "trap '' TERM; sleep 1000; sleep 1000" };
+        let lab = std::sync::Arc::new(Lab::sh(script).grace(Duration::from_secs(1000)));
+        let (stopper, stop) = stop_pair();
+        let attended = std::sync::Arc::clone(&lab);
+        let running = runtime.spawn(async move { attended.run_until(stop).await });
+        let waiting = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        waiting.block_on(until("the work is under way", || lab.living() == 2));
+        // The one thread that attends to the run has something else to do.
+        let (is_over, end) = std::sync::mpsc::channel::<()>();
+        let (is_busy, busy) = std::sync::mpsc::channel::<()>();
+        runtime.spawn(async move {
+            is_busy.send(()).unwrap();
+            end.recv().ok();
+        });
+        busy.recv().unwrap();
+        stopper.pull(level);
+        waiting.block_on(until("all of it is gone", || lab.living() == 0));
+        is_over.send(()).unwrap();
+        assert_eq!(runtime.block_on(running).unwrap().ending, Ending::Stopped, "{level:?}");
+    }
+}

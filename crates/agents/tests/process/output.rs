@@ -52,10 +52,11 @@ async fn a_report_is_found_after_any_amount_of_output() {
 }
 
 #[tokio::test]
-async fn a_report_that_is_too_long_is_not_read() {
-    let finish = Lab::sh(r#"printf '{"summary":"'; head -c 70000 /dev/zero | tr '\0' x; echo '"}'"#).run().await;
+async fn a_result_that_is_too_long_is_not_read_and_that_is_told() {
+    let finish = Lab::sh(r#"printf '{"summary":"'; head -c 700000 /dev/zero | tr '\0' x; echo '"}'"#).run().await;
     assert_eq!(finish.ending, Ending::Succeeded);
     assert_eq!(finish.report.summary, None);
+    assert_eq!(finish.report.warnings, ["result: longer than 256 KiB, so it was not read"]);
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@ pub(crate) fn connections(base: &Url) -> Result<reqwest::Client, Failure> {
 }
 
 /// A request that is about to be sent.
+#[derive(Clone)]
 pub(super) struct Asked<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
@@ -184,6 +185,14 @@ impl Http {
         // What an encrypted port says to a request in the clear is no HTTP.
         if self.base.scheme() == "http" && cause.contains("invalid HTTP") {
             let text = format!("the server at {0} does not speak http; try {1}", self.url(), self.encrypted());
+            return Failure::new(super::Kind::NoServer, text);
+        }
+        if error.is_timeout() {
+            let seconds = ANSWER_MAX.as_secs();
+            let text = format!(
+                "the server at {} has not answered within {seconds} s; what it was asked may be done",
+                self.url()
+            );
             return Failure::new(super::Kind::NoServer, text);
         }
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -47,6 +47,7 @@ pub(super) fn open(database: &DatabaseArgs) -> anyhow::Result<App> {
         meters: Arc::new(Meters::default()),
         doors: Arc::new(Doors::new(vec![])),
         pulse: Pulse::new(CancellationToken::new()),
+        calculations: Default::default(),
     })
 }
 

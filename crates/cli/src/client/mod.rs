@@ -11,6 +11,7 @@ mod http;
 mod inside;
 mod own_file;
 mod place;
+mod reached;
 
 pub(crate) use events::Events;
 pub(crate) use failure::{EXIT_CODES, Failure, Kind, exit_code};
@@ -27,6 +28,7 @@ use serde_json::Value;
 
 use crate::database::{Database, DatabaseArgs};
 use http::Asked;
+use reached::Reached;
 
 /// The most items that a page of the API has.
 pub(crate) const PAGE: usize = 1_000;
@@ -49,7 +51,7 @@ pub(crate) struct ClientArgs {
 /// Who answers.
 pub(crate) enum Client {
     /// A running server.
-    Server(Http),
+    Server(Box<Reached>),
     /// The database, which no server serves.
     Inside(Box<punctual_server::App>),
 }
@@ -70,7 +72,7 @@ impl ClientArgs {
     /// Who answers a command that only looks: a server, or the database itself if nobody serves it.
     pub(crate) async fn look(&self) -> anyhow::Result<Client> {
         let failure = match self.http().await {
-            Ok(server) => return Ok(Client::Server(server)),
+            Ok(server) => return Ok(self.reached(server)),
             Err(failure) => failure,
         };
         let has_database = match &self.database.database {
@@ -92,12 +94,18 @@ impl ClientArgs {
 
     /// Who answers a command that changes something: a server.
     pub(crate) async fn server(&self) -> anyhow::Result<Client> {
-        Ok(Client::Server(self.http().await?))
+        Ok(self.reached(self.http().await?))
     }
 
     /// The server that is meant. One that nobody named is asked whether it is there before anything else is sent to it.
     pub(crate) async fn http(&self) -> Result<Http, Failure> {
         find_server::find(&self.given(), &self.database).await
+    }
+
+    /// A client of a server that was found so.
+    pub(crate) fn reached(&self, server: Http) -> Client {
+        let given = self.given().into_iter().map(str::to_owned).collect();
+        Client::Server(Box::new(Reached::new(server, given, self.database.clone())))
     }
 
     /// The token that would be used, whatever server there is.

@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -12,6 +11,7 @@ use super::failure::{Failure, Kind};
 use super::http::is_loopback;
 use super::own_file::{self, Others};
 use crate::database::{Database, DatabaseArgs};
+use crate::part_file::PartFile;
 
 /// Names a token of one's own.
 const TOKEN_VARIABLE: &str = "PUNCTUAL_TOKEN";
@@ -80,10 +80,9 @@ impl ServerFile {
     }
 
     fn put(&self) -> std::io::Result<()> {
-        let part = self.path.with_added_extension(format!("{}.part", uuid::Uuid::now_v7()));
-        let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
-        out.write_all(self.text.as_bytes())?;
-        std::fs::rename(&part, &self.path)
+        let mut part = PartFile::create(&self.path)?;
+        part.file.write_all(self.text.as_bytes())?;
+        part.replace()
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let theirs = Theirs::enter(&args.theirs).await?;
     let schedules = theirs.schedules().await?;
     let ours = args.client.server().await?;
-    if matches!(&ours, Client::Server(ours) if theirs.url() == format!("{}/api", ours.url())) {
+    if matches!(&ours, Client::Server(ours) if theirs.url() == format!("{}/api", ours.server().url())) {
         return Err(Failure::input("--from is this server itself; name the one that schedules come from").into());
     }
     let known = by_name(ours.get(SCHEDULES, &Query::default()).await?);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use punctual_agents::process::{AgentError, SecretSource};
+use punctual_agents::process::{ADDRESS_SPACE_MIN, AgentError, GRACE_MAX, OPEN_FILES_MIN, SecretSource, Stdin};
 use punctual_core::Elapsed;
 use punctual_core::plan::AgentApproval;
 use punctual_engine::roster::Risk;
@@ -61,6 +61,10 @@ pub(crate) struct ProcessConfig {
     pub(crate) env_pass: Vec<String>,
     /// Variables whose values are kept elsewhere, and where.
     pub(crate) secrets: BTreeMap<String, SecretSource>,
+    /// What it reads.
+    pub(crate) stdin: Stdin,
+    /// The model that it uses, where its results do not name it.
+    pub(crate) model: Option<String>,
     /// How long it has to end when asked.
     pub(crate) grace: Elapsed,
     /// What the operating system lets it have.
@@ -120,6 +124,8 @@ impl Agent {
             "env": process.env,
             "env_pass": process.env_pass,
             "secrets": process.secrets.iter().map(|(name, source)| (name.clone(), shown(source))).collect::<Map<_, _>>(),
+            "stdin": process.stdin.word(),
+            "model": process.model,
             "timeout": self.timeout,
             "grace": process.grace,
             "max_concurrent": self.max_concurrent,
@@ -141,7 +147,9 @@ impl ProcessConfig {
             env: section.get("env").and_then(read_env).unwrap_or_default(),
             env_pass: section.get("env_pass").and_then(read_env_pass).unwrap_or_default(),
             secrets: section.get("secrets").and_then(|value| read_secrets(value, folder)).unwrap_or_default(),
-            grace: section.get("grace").and_then(Value::duration).unwrap_or(Elapsed::from_seconds(10)),
+            stdin: section.get("stdin").and_then(Value::word).unwrap_or_default(),
+            model: section.get("model").and_then(Value::text).map(str::to_owned),
+            grace: section.get("grace").and_then(read_grace).unwrap_or(Elapsed::from_seconds(10)),
             limits: section.get("limits").and_then(ProcessLimits::read).unwrap_or_default(),
         }
     }
@@ -153,8 +161,8 @@ impl ProcessLimits {
         let count = |key| section.get(key).and_then(|value| value.integer(1..=u64::MAX));
         Some(ProcessLimits {
             cpu: section.get("cpu").and_then(read_cpu),
-            memory: section.get("memory").and_then(Value::size),
-            open_files: count("open_files"),
+            memory: section.get("memory").and_then(read_memory),
+            open_files: section.get("open_files").and_then(|value| value.integer(OPEN_FILES_MIN..=u64::MAX)),
             processes: count("processes"),
             file_size: section.get("file_size").and_then(Value::size),
         })
@@ -230,10 +238,6 @@ fn read_command(value: &Value<'_>) -> Option<Vec<String>> {
         value.refuse("there is no program in it", "use program and arguments, like [\"python3\", \"report.py\"]");
         return None;
     }
-    if command.iter().any(|word| word.contains('\0')) {
-        value.refuse("an argument holds a zero character", "leave it out: no program can be given one");
-        return None;
-    }
     Some(command)
 }
 
@@ -241,9 +245,7 @@ fn read_env(value: &Value<'_>) -> Option<BTreeMap<String, String>> {
     let mut env = BTreeMap::new();
     for (name, value) in value.named()? {
         let Some(text) = value.text() else { continue };
-        if text.contains('\0') {
-            value.refuse("it holds a zero character", "leave it out: no program can be given one");
-        } else if is_variable(name, &value) {
+        if is_variable(name, &value) {
             env.insert(name.to_owned(), text.to_owned());
         }
     }
@@ -320,5 +322,27 @@ fn read_cpu(value: &Value<'_>) -> Option<Elapsed> {
         value.refuse("processor time is limited in whole seconds", "leave the milliseconds out");
         return None;
     }
+    if i64::from(u32::MAX) < time.milliseconds() / 1_000 {
+        value.refuse("this is more processor time than can be counted", "use less, or leave it out");
+        return None;
+    }
     Some(time)
+}
+
+fn read_grace(value: &Value<'_>) -> Option<Elapsed> {
+    let grace = value.duration()?;
+    if GRACE_MAX.as_millis() < u128::from(grace.milliseconds().unsigned_abs()) {
+        value.refuse("nobody who stops a node waits so long", "use \"1h\" or less");
+        return None;
+    }
+    Some(grace)
+}
+
+fn read_memory(value: &Value<'_>) -> Option<Size> {
+    let size = value.size()?;
+    if size.bytes < ADDRESS_SPACE_MIN {
+        value.refuse("no program begins in so little memory", "use \"64MiB\" or more");
+        return None;
+    }
+    Some(size)
 }

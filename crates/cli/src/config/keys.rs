@@ -45,6 +45,7 @@ pub(super) const TOP: Keys = Keys {
             "zone data: `newest` (of bundled and system), `bundled`, `system`, or a zoneinfo folder",
         ),
         key("engine", "table", "none", "how a node works"),
+        key("server", "table", "none", "how many connections the API takes, and how long clients may be silent"),
         key("limits", "table", "none", "caps that hold across agents"),
         key("prices", "table", "none", "what models cost, for agents that say only how many tokens they used"),
         key("conductor", "table", "none", "who starts workflows, and how the schedules of Conductor's API behave"),
@@ -77,6 +78,31 @@ pub(super) const ENGINE: Keys = Keys {
     ],
 };
 
+pub(super) const SERVER: Keys = Keys {
+    header: "[server]",
+    keys: &[
+        key(
+            "max_connections",
+            "16 to 100000",
+            "`512`",
+            "how many connections may be open; at the limit, idle ones give way",
+        ),
+        key(
+            "max_connections_per_address",
+            "1 to 100000",
+            "`128`",
+            "how many of them may come from one address; no limit with `--behind-proxy`",
+        ),
+        key(
+            "idle_timeout_seconds",
+            "1 to 3600",
+            "`30`",
+            "how long a connection may be open without the whole head of a request",
+        ),
+        key("write_timeout_seconds", "1 to 3600", "`30`", "how long a client may leave what was sent to it unread"),
+    ],
+};
+
 pub(super) const LIMITS: Keys = Keys {
     header: "[limits]",
     keys: &[key("projects", "project = number", "none", "how many runs of a project may be at work")],
@@ -96,6 +122,12 @@ pub(super) const PRICE: Keys = Keys {
         key("prompt", "number", "`0`", "US dollars for a million tokens that it reads"),
         key("completion", "number", "`0`", "US dollars for a million tokens that it writes"),
         key("cached", "number", "as `prompt`", "US dollars for a million tokens that it reads and has read before"),
+        key(
+            "cache_write",
+            "number",
+            "as `prompt`",
+            "US dollars for a million tokens that it reads and keeps for later",
+        ),
     ],
 };
 
@@ -148,8 +180,15 @@ pub(super) const AGENT: Keys = Keys {
             "`{}`",
             "variables kept elsewhere, as in `{ env = … }` or `{ file = … }`; hidden in its output",
         ),
+        key(
+            "stdin",
+            "`context` or `prompt`",
+            "`\"context\"`",
+            "what it reads: the context of its run as JSON, or the prompt alone",
+        ),
+        key("model", "text", "none", "the model that it uses, for the price of results that do not name it"),
         key("timeout", "duration", "`\"10m\"`", "how long a run may take, unless its schedule says otherwise"),
-        key("grace", "duration", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
+        key("grace", "duration up to 1h", "`\"10s\"`", "how long it has to end when asked, before it is killed"),
         key("max_concurrent", "1 to 1000000", "none", "how many of its runs may be at work, whatever schedules say"),
         key("risk", "`read`, `write` or `exec`", "`\"exec\"`", "what a schedule that asks for approval asks it for"),
         key(
@@ -166,8 +205,8 @@ pub(super) const AGENT_LIMITS: Keys = Keys {
     header: "[agents.NAME.limits]",
     keys: &[
         key("cpu", "duration", "none", "processor time of each of its processes, in whole seconds"),
-        key("memory", "size", "none", "memory of each of its processes"),
-        key("open_files", "1 or more", "none", "files that each of its processes may hold open"),
+        key("memory", "size from 64MiB", "none", "memory of each of its processes"),
+        key("open_files", "16 or more", "none", "files that each of its processes may hold open"),
         key("processes", "1 or more", "none", "processes that its user may have in all"),
         key("file_size", "size", "none", "the largest file that it may write"),
     ],

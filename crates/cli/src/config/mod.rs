@@ -10,10 +10,12 @@ mod env;
 mod error;
 mod here;
 mod keys;
+mod nul;
 mod prices;
 mod print;
 mod schedule;
 mod section;
+mod server;
 mod size;
 mod sync;
 mod trigger;
@@ -41,9 +43,10 @@ pub(crate) use command::{ConfigArgs, run};
 pub(crate) use conductor::ConductorConfig;
 use env::Overrides;
 use error::{ConfigError, Place, Problems};
-use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, TOP};
+use keys::{CALENDAR, CONDUCTOR, ENGINE, LIMITS, SERVER, TOP};
 use schedule::{FileSchedule, Known};
 use section::Section;
+pub(crate) use server::ServerConfig;
 pub(crate) use sync::{Changes, changes};
 use trigger::read_zone;
 use value::{Value, short};
@@ -60,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) tzdb: ZoneSource,
     /// How a node works.
     pub(crate) engine: EngineConfig,
+    /// What clients of the API may take.
+    pub(crate) server: ServerConfig,
     /// How many runs of a project may be at work.
     pub(crate) project_caps: BTreeMap<String, NonZeroU32>,
     /// What models cost.
@@ -140,12 +145,17 @@ impl Config {
             Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => String::new(),
             read => read.with_context(|| format!("reading the configuration {}", file.display()))?,
         };
+        Config::of_text(&text, file)
+    }
+
+    /// Reads what a file holds, or would hold.
+    pub(crate) fn of_text(text: &str, file: &Path) -> anyhow::Result<(Config, Zones)> {
         let absolute =
             std::path::absolute(file).with_context(|| format!("finding the folder of {}", file.display()))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
-        let (config, zones) = read(&text, &file.display().to_string(), folder, env, ZoneSource::open)?;
+        let (config, zones) = read(text, &file.display().to_string(), folder, env, ZoneSource::open)?;
         let is_blank = text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'));
         Ok((Config { is_blank, ..config }, zones))
     }
@@ -193,6 +203,7 @@ fn read_all<Z: Borrow<Zones>>(
         // What can be made of the rest is guesswork.
         return None;
     }
+    nul::refuse(table.get_ref(), problems);
     let overrides = Overrides::read(env, problems);
     let mut top = Section::top(problems, table.get_ref(), &TOP);
     overrides.apply_top(&mut top);
@@ -206,6 +217,8 @@ fn read_all<Z: Borrow<Zones>>(
     let zones = zones.ok()?;
     let default_zone = read_default_zone(&top, problems, zones.borrow())?;
     let engine = read_engine(&top, &overrides, problems);
+    let given = top.get("server").and_then(|value| value.section(&SERVER));
+    let server = ServerConfig::read(&given.unwrap_or_else(|| Section::absent(problems, "server", &SERVER)));
     let limits = top.get("limits").and_then(|value| value.section(&LIMITS));
     let project_caps = limits.and_then(|limits| limits.get("projects").map(read_project_caps)).unwrap_or_default();
     let agents = read_named(&top, "agents", |_, value| Agent::read(value, folder));
@@ -221,6 +234,7 @@ fn read_all<Z: Borrow<Zones>>(
         default_timezone: default_zone.name().to_owned(),
         tzdb,
         engine,
+        server,
         project_caps,
         conductor,
         prices: top.get("prices").and_then(prices::read).unwrap_or_default(),

@@ -27,12 +27,13 @@ fn read_price(value: &Value<'_>) -> Option<Price> {
     let number = |key| section.get(key).and_then(Value::number);
     let prompt = number("prompt").unwrap_or_default();
     let completion = number("completion").unwrap_or_default();
-    Some(Price { prompt, completion, cached: number("cached").unwrap_or(prompt) })
+    let cached = number("cached").unwrap_or(prompt);
+    Some(Price { prompt, completion, cached, cache_write: number("cache_write").unwrap_or(prompt) })
 }
 
 /// Every key of the table and its value.
 pub(super) fn settings(prices: &Prices) -> Map<String, Json> {
-    let price = |price: &Price| json!({"prompt": price.prompt, "completion": price.completion, "cached": price.cached});
+    let price = |it: &Price| json!({"prompt": it.prompt, "completion": it.completion, "cached": it.cached, "cache_write": it.cache_write});
     let models: Map<String, Json> = prices.models.iter().map(|(model, it)| (model.clone(), price(it))).collect();
     super::print::object(json!({"version": prices.version, "models": models}))
 }

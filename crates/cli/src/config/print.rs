@@ -3,7 +3,7 @@
 use punctual_core::time::Calendar;
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{AGENT, CALENDAR, CONDUCTOR, ENGINE, Keys, PRICES, SCHEDULE, TOP};
+use super::keys::{AGENT, CALENDAR, CONDUCTOR, ENGINE, Keys, PRICES, SCHEDULE, SERVER, TOP};
 use super::{Config, prices};
 
 /// Where comments begin.
@@ -16,6 +16,8 @@ impl Config {
         write_settings(&mut text, &TOP, &self.top_settings(), true);
         text += "\n[engine]\n";
         write_settings(&mut text, &ENGINE, &self.engine_settings(), true);
+        text += "\n[server]\n";
+        write_settings(&mut text, &SERVER, &self.server.settings(), true);
         text += "\n[limits.projects]\n";
         for (project, cap) in &self.project_caps {
             text += &format!("{} = {cap}\n", shown_key(project));
@@ -43,6 +45,7 @@ impl Config {
     pub(crate) fn to_json(&self) -> Json {
         let mut all = self.top_settings();
         all.insert("engine".to_owned(), self.engine_settings().into());
+        all.insert("server".to_owned(), self.server.settings().into());
         all.insert("limits".to_owned(), json!({ "projects": self.project_caps }));
         all.insert("prices".to_owned(), prices::settings(&self.prices).into());
         all.insert("conductor".to_owned(), self.conductor.settings().into());

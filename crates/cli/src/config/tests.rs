@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proptest::prelude::*;
+use punctual_agents::process::Stdin;
 use punctual_core::schedule::{At, MaxDelay, Trigger};
 use punctual_core::time::Zones;
 use punctual_core::time::zone::bundled_version;
@@ -14,7 +15,7 @@ use punctual_engine::roster::Risk;
 
 use super::agent::{ProcessConfig, RunnerConfig};
 use super::keys::{
-    AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, TOP,
+    AGENT, AGENT_LIMITS, CALENDAR, CONDUCTOR, ENGINE, Key, Keys, LIMITS, PRICE, PRICES, SCHEDULE, SECRET, SERVER, TOP,
 };
 use super::schedule::FileSchedule;
 use super::trigger::FileTrigger;
@@ -78,22 +79,27 @@ fn an_agent_is_read_with_its_folder_beside_the_file() {
         grace = "5s"
         maxConcurrent = 2
         risk = "write"
+        stdin = "prompt"
+        model = "m-1"
         limits = { cpu = "1m", memory = "1GiB", open-files = 100, processes = 10, file_size = "5MB" }
         "#,
     );
     let agent = &config.agents["reporter"];
     assert_eq!((agent.timeout, agent.risk), (Elapsed::from_seconds(90), Risk::Write));
     assert_eq!(agent.max_concurrent.map(u32::from), Some(2));
-    let RunnerConfig::Process(ProcessConfig { command, folder, env, env_pass, secrets, grace, limits }) = &agent.runner;
+    let RunnerConfig::Process(ProcessConfig { command, folder, env, env_pass, secrets, stdin, model, grace, limits }) =
+        &agent.runner;
     assert_eq!(command, &["./report.sh", "--all"]);
     assert_eq!(folder, Path::new("/etc/punctual/scripts"));
     assert_eq!((env["LEVEL"].as_str(), env_pass.as_slice()), ("2", &["HOME".to_owned(), "API_KEY".to_owned()][..]));
     assert!(secrets.is_empty());
+    assert_eq!((*stdin, model.as_deref()), (Stdin::Prompt, Some("m-1")));
     assert_eq!(*grace, Elapsed::from_seconds(5));
     let expected = json!({"cpu": "1m", "memory": "1GiB", "open_files": 100, "processes": 10, "file_size": "5MB"});
     assert_eq!(limits.settings(), expected);
     let RunnerConfig::Process(plain) = &parse(AGENTS).agents["reporter"].runner;
     assert_eq!(plain.folder, Path::new("/etc/punctual"));
+    assert_eq!((plain.stdin, &plain.model), (Stdin::Context, &None));
 }
 
 #[test]
@@ -262,6 +268,8 @@ fn a_printed_configuration_reads_back_the_same() {
         command = ["sh", "-c", "echo \"\\ \u007f\t é\""]
         env = { A = "line\nline" }
         env_pass = ["HOME"]
+        stdin = "prompt"
+        model = "m-1"
         secrets = { API_KEY = { env = "KEY" }, TOKEN = { file = "/run/token" } }
         limits = { memory = "1GiB" }
         [calendars.office]
@@ -302,6 +310,7 @@ fn what_is_printed_has_every_key() {
     };
     check(&json, &TOP);
     check(&json["engine"], &ENGINE);
+    check(&json["server"], &SERVER);
     check(&json["limits"], &LIMITS);
     check(&json["prices"], &PRICES);
     check(&json["agents"]["reporter"], &AGENT);
@@ -313,7 +322,8 @@ fn what_is_printed_has_every_key() {
 #[test]
 fn the_documentation_lists_every_key() {
     let documentation = std::fs::read_to_string(format!("{ROOT}/docs/configuration.md")).unwrap_or_default();
-    for keys in [TOP, ENGINE, LIMITS, PRICES, PRICE, CONDUCTOR, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE] {
+    for keys in [TOP, ENGINE, SERVER, LIMITS, PRICES, PRICE, CONDUCTOR, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
+    {
         let row =
             |Key { name, takes, default, meaning }: &Key| format!("| `{name}` | {takes} | {default} | {meaning} |\n");
         let rows: String = keys.keys.iter().map(row).collect();
@@ -329,7 +339,7 @@ fn the_example_is_right_and_its_defaults_are_those_documented() {
     assert_eq!((config.agents.len(), config.schedules.len()), (3, 3));
     // A default in the table is a value that changes nothing.
     let plain = parse(&with_schedule("immediate = true"));
-    for (keys, place) in [(ENGINE, "[engine]"), (AGENT, AGENTS), (SCHEDULE, "")] {
+    for (keys, place) in [(ENGINE, "[engine]"), (SERVER, "[server]"), (AGENT, AGENTS), (SCHEDULE, "")] {
         for key in keys.keys {
             let Some(value) = key.default.strip_prefix('`').and_then(|value| value.strip_suffix('`')) else { continue };
             if value == "default_timezone" || key.name == "immediate" {
@@ -380,7 +390,7 @@ fn value() -> impl Strategy<Value = &'static str> {
 
 /// Pieces of which files are made, right and wrong.
 fn piece() -> impl Strategy<Value = String> {
-    let keys: Vec<&str> = [TOP, ENGINE, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
+    let keys: Vec<&str> = [TOP, ENGINE, SERVER, LIMITS, PRICES, PRICE, AGENT, AGENT_LIMITS, SECRET, CALENDAR, SCHEDULE]
         .iter()
         .flat_map(|keys| keys.keys.iter().map(|key| key.name))
         .collect();

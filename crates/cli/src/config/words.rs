@@ -1,5 +1,6 @@
 //! Settings that are one word out of a few.
 
+use punctual_agents::process::Stdin;
 use punctual_core::plan::AgentApproval;
 use punctual_core::run::{AfterLoss, Backoff};
 use punctual_core::schedule::{CatchUpMode, GapPolicy, InputType, Overlap, RepeatPolicy};
@@ -62,6 +63,10 @@ impl Word for InputType {
         ("threads_since_last_run", InputType::ThreadsSinceLastRun),
         ("latest_intake_window", InputType::LatestIntakeWindow),
     ];
+}
+
+impl Word for Stdin {
+    const WORDS: &'static [(&'static str, Stdin)] = &[("context", Stdin::Context), ("prompt", Stdin::Prompt)];
 }
 
 impl Word for AgentApproval {

@@ -104,6 +104,8 @@ pub(crate) fn process_agent(config: &ProcessConfig) -> ProcessAgent {
         env: config.env.clone(),
         env_pass: config.env_pass.clone(),
         secrets: config.secrets.clone(),
+        stdin: config.stdin,
+        model: config.model.clone(),
         grace: Duration::try_from(config.grace.duration()).unwrap_or_default(),
         limits,
         ..ProcessAgent::new(config.command.clone())

@@ -1,16 +1,17 @@
-//! The first token: made when a server first starts, so that whoever started it can come in.
+//! The first token: made when a database has no admin, so that whoever started the server can come in.
 
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::{Actor, By, Role, Token, TokenId};
+use punctual_core::{Actor, By, Once, Role, Token, TokenId};
 use punctual_engine::clock::Clock;
 use punctual_engine::ids::Ids;
 use punctual_server::auth::Secret;
-use punctual_store::Store;
+use punctual_store::{Store, StoreError};
+
+use crate::part_file::PartFile;
 
 /// Names a token that the operator has chosen.
 const VARIABLE: &str = "PUNCTUAL_TOKEN";
@@ -21,33 +22,157 @@ const LOOKS: usize = 20;
 /// The rest between two looks.
 const REST: SignedDuration = SignedDuration::from_millis(100);
 
-/// Sees to it that there is a token for whoever starts the server: the one of the variable, or the one of the file, which is made
-/// if it is not there or is good no more. Servers that start together in one folder share it.
-pub(super) async fn provide(store: &dyn Store, ids: &dyn Ids, clock: &dyn Clock, file: &Path) -> anyhow::Result<()> {
-    if let Some(secret) = given() {
-        return if is_known(store, &secret).await? {
-            Ok(())
-        } else {
-            make(store, ids, &secret, VARIABLE, clock.now()).await
-        };
-    }
-    for _ in 0..LOOKS {
-        let Some(secret) = read(file)? else {
-            let secret = Secret::random();
-            if write_new(file, &secret).with_context(|| format!("writing the token to {}", file.display()))? {
-                return make(store, ids, &secret, "operator", clock.now()).await;
-            }
-            continue;
-        };
-        if is_known(store, &secret).await? {
-            return Ok(());
+/// How often a token is made that was made before and taken back since.
+const MADE_AGAIN_MAX: usize = 100;
+
+/// Whether whoever started the server has a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstToken {
+    /// It is where it is looked for.
+    Here,
+    /// The database has an admin, and the token is somewhere else, or nobody has it any more.
+    Elsewhere,
+}
+
+/// What a token is made with.
+pub(crate) struct Maker<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) ids: &'a dyn Ids,
+    pub(crate) clock: &'a dyn Clock,
+    /// The node that it is named after.
+    pub(crate) node: &'a str,
+}
+
+/// Why a token is made: of several servers that want one for the same reason, one makes it.
+enum Reason<'a> {
+    /// The database has no admin.
+    NoAdmin,
+    /// The operator has chosen it.
+    Given(&'a Secret),
+}
+
+impl Maker<'_> {
+    /// Sees to it that there is a token for whoever starts the server: the one of the variable, or the one of the file. If there
+    /// is none, or it is good no more, one is made, but only while the database has no admin: then others decide who comes in.
+    pub(super) async fn provide(&self, file: &Path) -> anyhow::Result<FirstToken> {
+        if let Some(secret) = given() {
+            self.make(&secret, VARIABLE, Reason::Given(&secret)).await?;
+            return Ok(FirstToken::Here);
         }
-        clock.sleep_until(clock.now() + REST).await;
+        for _ in 0..LOOKS {
+            let Some(secret) = read(file)? else {
+                if self.has_admin().await? {
+                    return Ok(FirstToken::Elsewhere);
+                }
+                let secret = Secret::random();
+                if !write(file, &secret).and_then(PartFile::put_new).with_context(|| writing(file))? {
+                    continue;
+                }
+                let made = self.make(&secret, &self.name(), Reason::NoAdmin).await;
+                if !matches!(made, Ok(true)) {
+                    std::fs::remove_file(file).with_context(|| format!("removing {}", file.display()))?;
+                }
+                return made.map(|is_made| if is_made { FirstToken::Here } else { FirstToken::Elsewhere });
+            };
+            if self.is_known(&secret).await? {
+                return Ok(FirstToken::Here);
+            }
+            self.clock.sleep_until(self.clock.now() + REST).await;
+        }
+        // One that was taken back, or is of another database, does not come back by itself.
+        let secret = Secret::random();
+        if !self.make(&secret, &self.name(), Reason::NoAdmin).await? {
+            return Ok(FirstToken::Elsewhere);
+        }
+        write(file, &secret).and_then(PartFile::replace).with_context(|| writing(file))?;
+        Ok(FirstToken::Here)
     }
-    // One that was taken back, or is of another database, does not come back by itself.
-    let secret = Secret::random();
-    make(store, ids, &secret, "operator", clock.now()).await?;
-    replace(file, &secret).with_context(|| format!("writing the token to {}", file.display()))
+
+    /// Makes a token of an admin for whoever has the database itself, and puts it where it is looked for.
+    pub(crate) async fn recover(&self, file: &Path) -> anyhow::Result<String> {
+        if let Some(secret) = read(file)?
+            && self.is_known(&secret).await?
+        {
+            anyhow::bail!("the token in {} is good: there is nothing to recover", file.display());
+        }
+        let (secret, name) = (Secret::random(), format!("recovered@{}", self.node));
+        let token = self.token(&secret, &name, self.clock.now());
+        self.store
+            .make_token(token.created_at, token, Some(By::new(Actor::Operator)))
+            .await
+            .context("making a token")?;
+        write(file, &secret).and_then(PartFile::replace).with_context(|| writing(file))?;
+        Ok(name)
+    }
+
+    fn name(&self) -> String {
+        format!("operator@{}", self.node)
+    }
+
+    fn token(&self, secret: &Secret, name: &str, now: Timestamp) -> Token {
+        Token {
+            id: TokenId(self.ids.next(now)),
+            name: name.to_owned(),
+            role: Role::Admin,
+            projects: None,
+            agents: [].into(),
+            hash: secret.hash(),
+            created_at: now,
+            expires_at: None,
+        }
+    }
+
+    /// Makes a token if its reason still holds. Whether this server has made it.
+    ///
+    /// Servers that start together name the same request, which the store carries out once. One that was carried out before, and
+    /// whose token was taken back since, is named by the time of that: so those who start after it agree again.
+    async fn make(&self, secret: &Secret, name: &str, reason: Reason<'_>) -> anyhow::Result<bool> {
+        let request = match reason {
+            Reason::NoAdmin => "first token".to_owned(),
+            Reason::Given(secret) => format!("given token {}", secret.hash()),
+        };
+        let mut key = request.clone();
+        for _ in 0..MADE_AGAIN_MAX {
+            let is_over = match reason {
+                Reason::NoAdmin => self.has_admin().await?,
+                Reason::Given(secret) => self.is_known(secret).await?,
+            };
+            if is_over {
+                return Ok(false);
+            }
+            let now = self.clock.now();
+            let by = By { once: Some(Once { key: key.clone(), digest: 0 }), ..By::new(Actor::Operator) };
+            match self.store.make_token(now, self.token(secret, name, now), Some(by)).await {
+                Ok(()) => return Ok(true),
+                Err(StoreError::Answered(earlier)) => key = format!("{request} after {}", earlier.at),
+                Err(error) => return Err(error).context("making the first token"),
+            }
+        }
+        anyhow::bail!("the first token is made and taken back again and again")
+    }
+
+    async fn is_known(&self, secret: &Secret) -> anyhow::Result<bool> {
+        let hash = secret.hash();
+        Ok(self.store.tokens().await?.into_iter().any(|record| record.token.hash == hash))
+    }
+
+    /// Whether anybody can make tokens for everything.
+    async fn has_admin(&self) -> anyhow::Result<bool> {
+        let now = self.clock.now();
+        let mut tokens = self.store.tokens().await?.into_iter().map(|record| record.token);
+        Ok(tokens.any(|token| token.role == Role::Admin && token.projects.is_none() && token.is_valid(now)))
+    }
+}
+
+fn writing(file: &Path) -> String {
+    format!("writing the token to {}", file.display())
+}
+
+/// Begins the file of a token.
+fn write(file: &Path, secret: &Secret) -> std::io::Result<PartFile> {
+    let mut part = PartFile::create(file)?;
+    writeln!(part.file, "{}", secret.reveal())?;
+    Ok(part)
 }
 
 /// The token that the operator has chosen.
@@ -64,54 +189,10 @@ pub(super) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn is_known(store: &dyn Store, secret: &Secret) -> anyhow::Result<bool> {
-    let hash = secret.hash();
-    Ok(store.tokens().await?.into_iter().any(|record| record.token.hash == hash))
-}
-
 fn read(file: &Path) -> anyhow::Result<Option<Secret>> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(Some(Secret::given(&text))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("reading the token in {}", file.display())),
     }
-}
-
-async fn make(store: &dyn Store, ids: &dyn Ids, secret: &Secret, name: &str, now: Timestamp) -> anyhow::Result<()> {
-    let token = Token {
-        id: TokenId(ids.next(now)),
-        name: name.to_owned(),
-        role: Role::Admin,
-        projects: None,
-        agents: [].into(),
-        hash: secret.hash(),
-        created_at: now,
-        expires_at: None,
-    };
-    store.make_token(now, token, Some(By::new(Actor::Operator))).await.context("making the first token")
-}
-
-/// Writes a file that is whole when it is there. Whether it was not there before.
-fn write_new(file: &Path, secret: &Secret) -> std::io::Result<bool> {
-    let part = write_part(file, secret)?;
-    let linked = std::fs::hard_link(&part, file);
-    std::fs::remove_file(&part)?;
-    match linked {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn replace(file: &Path, secret: &Secret) -> std::io::Result<()> {
-    std::fs::rename(write_part(file, secret)?, file)
-}
-
-/// Only the owner may read it, from the first moment on.
-fn write_part(file: &Path, secret: &Secret) -> std::io::Result<PathBuf> {
-    let part = file.with_extension(format!("{}.part", uuid::Uuid::now_v7()));
-    let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
-    writeln!(out, "{}", secret.reveal())?;
-    out.sync_all()?;
-    Ok(part)
 }

@@ -2,6 +2,7 @@
 
 mod build;
 mod demo;
+mod descriptors;
 mod first_token;
 mod log;
 mod reload;
@@ -10,6 +11,7 @@ mod watched;
 mod web;
 
 pub(crate) use build::{process_agent, settings};
+pub(crate) use first_token::Maker as TokenMaker;
 pub(crate) use web::house_rules;
 
 use std::io::Write;
@@ -27,17 +29,25 @@ use punctual_engine::runner::Runners;
 use punctual_engine::settings::Settings;
 use punctual_engine::spawn::TokioSpawn;
 use punctual_server::auth::Doors;
-use punctual_server::{App, Pulse};
+use punctual_server::{App, Calculations, Pulse};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::client::ServerFile;
 use crate::config::Config;
-use crate::database::DatabaseArgs;
+use crate::database::{DatabaseArgs, Served};
 use crate::machine;
 use crate::output::unless_closed;
+use first_token::FirstToken;
 use watched::Watched;
+
+/// How many threads the API has.
+const API_THREADS: usize = 2;
+
+/// The engine has more than one, also on a machine with one core: one that plans for long does not keep it from claiming.
+const ENGINE_THREADS_MIN: usize = 2;
 
 /// Run the server: plan, claim, run and record, until it is told to stop.
 ///
@@ -90,17 +100,19 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
     let rules = web::house_rules(&config, &zones)?;
     let certificate = args.web.certificate()?;
     first_token::check()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting a runtime")?;
+    let runtime = threads("engine", ENGINE_THREADS_MIN.max(cores()))?;
+    // Whatever requests make their threads do, the engine has its own.
+    let api = threads("api", API_THREADS)?;
     // Before the database: a start that cannot be leaves none behind.
-    let listener = runtime.block_on(args.web.open())?;
+    let listener = api.block_on(args.web.open())?;
     let address = listener.local_addr().context("asking where the API is")?;
     let settings = Arc::new(Settings {
         url: args.web.advertised(address),
         machine: Some(machine::id()),
         ..build::settings(&config, zones, &args.name)
     });
-    let store = args.database.serve()?;
-    runtime.block_on(async {
+    let Served { store, for_api } = args.database.serve(args.web.read_max())?;
+    let ran = runtime.block_on(async {
         let stop = CancellationToken::new();
         let nudges = Arc::new(Nudges::default());
         let mut watched = Watched::default();
@@ -110,7 +122,6 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         let ids = Arc::new(RandomIds);
         let clock = Arc::new(SteadyClock::new(StoreClock::new(Arc::clone(&store))));
         let editor = Editor::new(Arc::clone(&store), ids.clone(), Arc::clone(&settings));
-        let file_editor = editor.clone();
         if args.demo {
             demo::refuse_others(&*store, &config).await?;
         }
@@ -120,15 +131,16 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             demo::begin(&*store, &editor, &config, clock.now()).await?;
         }
         let url = args.web.url(address);
-        first_token::provide(&*store, &*ids, &*clock, &args.database.token_file()).await?;
+        let maker = TokenMaker { store: &*store, ids: &*ids, clock: &*clock, node: &args.name };
+        let first_token = maker.provide(&args.database.token_file()).await?;
         // Whoever looks for the server finds it by this, until it has stopped.
         let server_file = ServerFile::write(&args.database, &url)?;
         let end_serving = CancellationToken::new();
         let meters = Arc::new(Meters::default());
         let app = App {
             meters: Arc::clone(&meters),
-            store: Arc::clone(&store),
-            editor,
+            editor: Editor::new(Arc::clone(&for_api), ids.clone(), Arc::clone(&settings)),
+            store: for_api,
             clock: clock.clone(),
             ids: ids.clone(),
             settings: Arc::clone(&settings),
@@ -136,10 +148,12 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             nudges: Arc::clone(&nudges),
             doors: Arc::new(Doors::new(args.web.allow_host.clone())),
             pulse: Pulse::new(end_serving.clone()),
+            calculations: Calculations::default(),
         };
-        let serving = punctual_server::serve(app, listener, certificate, end_serving.clone());
-        watched.spawn("API", async { Ok(serving.await?) });
-        say_hello(&args, &config, &synced, &url)?;
+        let limits = args.web.limits(&config.server, descriptors::connections(&config));
+        let serving = punctual_server::serve(app, listener, certificate, limits, end_serving.clone());
+        watched.spawn_on("API", api.handle(), async { Ok(serving.await?) });
+        say_hello(&args, &config, &synced, &url, first_token)?;
         if !config.conductor.without_meaning.is_empty() {
             let settings = config.conductor.without_meaning.join(", ");
             info!("these settings of [conductor] mean nothing here: {settings}");
@@ -149,7 +163,7 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
             read_at,
             config,
             store: Arc::clone(&store),
-            editor: file_editor,
+            editor,
             clock: clock.clone(),
             settings: Arc::clone(&settings),
             runners: Arc::clone(&runners),
@@ -177,7 +191,20 @@ pub(crate) fn run(args: UpArgs) -> anyhow::Result<()> {
         }
         info!("stopped");
         Ok(())
-    })
+    });
+    // What a request still calculates is not waited for.
+    api.shutdown_background();
+    ran
+}
+
+/// Threads of their own for a part of the server.
+fn threads(name: &str, count: usize) -> anyhow::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(count).thread_name(name).enable_all().build().context("starting a runtime")
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Ends the process, whatever still waits for a disk, a database or a client: the supervisors end what is at work, and another
@@ -224,14 +251,29 @@ fn watch_signals(
     })
 }
 
-fn say_hello(args: &UpArgs, config: &Config, synced: &sync::Synced, url: &str) -> anyhow::Result<()> {
+fn say_hello(
+    args: &UpArgs,
+    config: &Config,
+    synced: &sync::Synced,
+    url: &str,
+    first_token: FirstToken,
+) -> anyhow::Result<()> {
     let mut text = format!(
         "Punctual {} is up.\n  API        {url}\n  token      {}\n  database   {}\n  agents     {}\n  schedules  {synced}\n",
         env!("CARGO_PKG_VERSION"),
-        args.database.token_file().display(),
+        match first_token {
+            FirstToken::Here => args.database.token_file().display().to_string(),
+            FirstToken::Elsewhere => format!("none in {}", args.database.token_file().display()),
+        },
         args.database.database,
         config.agents.len(),
     );
+    if first_token == FirstToken::Elsewhere {
+        warn!("there is no token here: the database has an admin already, and none is made");
+        text += "\nThere is no token for you here, since the database has an admin already: take the one of the node that made it, or one \
+            that an admin makes with `punctual token create`. If it is lost, `punctual token recover` makes another while no \
+            server uses the file, or any time on PostgreSQL.\n";
+    }
     if config.agents.is_empty() {
         text += "\nThere is nothing to run yet: write a punctual.toml, or look around with `punctual up --demo`.\n";
     }

@@ -9,7 +9,7 @@ use punctual_core::schedule::{Face, Schedule, Work};
 use punctual_engine::edit::{EditError, Editor};
 use punctual_engine::roster::Workflows;
 use punctual_store::Store;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::config::{Changes, Config, changes};
 use crate::output::plural;
@@ -77,18 +77,20 @@ async fn try_schedules(store: &dyn Store, editor: &Editor, config: &Config, at: 
     }
     let mut synced = Synced { total: stored.len(), ..Synced::default() };
     for schedule in create {
-        let created = editor.create(schedule, at).await?;
+        let name = label(&schedule);
+        let Some(created) = unless_refused(&name, editor.create(schedule, at).await)? else { continue };
         info!(schedule.id = %created.id, "schedule {} is new", label(&created));
         (synced.created, synced.total) = (synced.created + 1, synced.total + 1);
     }
     for wanted in edit {
-        let edited = editor.edit(wanted.id, None, at, |_| wanted.clone()).await?;
+        let edited = editor.edit(wanted.id, None, at, |_| wanted.clone()).await;
+        let Some(edited) = unless_refused(&label(&wanted), edited)? else { continue };
         info!(schedule.id = %edited.id, "schedule {} has changed", label(&edited));
         synced.edited += 1;
     }
     for id in delete {
-        editor.delete(id, at).await?;
         let name = stored.iter().find(|it| it.id == id).map_or_else(|| id.to_string(), label);
+        let Some(()) = unless_refused(&name, editor.delete(id, at).await)? else { continue };
         info!(schedule.id = %id, "schedule {name} is gone from the file, and deleted");
         (synced.deleted, synced.total) = (synced.deleted + 1, synced.total - 1);
     }
@@ -117,10 +119,24 @@ pub(super) async fn workflows(
         match edited {
             Ok(_) => changed += 1,
             Err(EditError::NotFound(_)) => {}
-            Err(error) => return Err(error.into()),
+            edited => drop(unless_refused(&label(&schedule), edited)?),
         }
     }
     Ok(changed)
+}
+
+/// What an edit brought. A schedule that the store refuses for a lasting reason is told, and keeps none of the others from their
+/// place.
+fn unless_refused<T>(name: &str, edited: Result<T, EditError>) -> Result<Option<T>, EditError> {
+    match edited {
+        Ok(edited) => Ok(Some(edited)),
+        Err(EditError::Store(refused)) if refused.is_lasting() => {
+            let cause = std::error::Error::source(&refused).map(|cause| format!(": {cause}")).unwrap_or_default();
+            error!("schedule {name} of the file is left as it is, as it cannot be stored: {refused}{cause}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// A schedule whose workflow another agent starts.
@@ -156,4 +172,22 @@ async fn all_schedules(store: &dyn Store) -> anyhow::Result<Vec<Schedule>> {
 
 fn label(schedule: &Schedule) -> String {
     schedule.name.clone().unwrap_or_else(|| schedule.id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn a_schedule_that_is_refused_for_good_keeps_none_of_the_others_from_their_place() {
+        let refused = StoreError::Database { doing: "testing", source: "no such value".into() };
+        assert!(matches!(unless_refused::<()>("x", Err(EditError::Store(refused))), Ok(None)));
+        let passing = [EditError::Store(StoreError::DiskFull), EditError::NameTaken("x".to_owned())];
+        for error in passing {
+            assert!(unless_refused::<()>("x", Err(error)).is_err(), "it is tried again, or told");
+        }
+        assert!(matches!(unless_refused("x", Ok(7)), Ok(Some(7))));
+    }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use punctual_store::catch_panic;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 /// The parts of a server that run beside its node.
@@ -19,6 +20,16 @@ impl Watched {
         part: impl Future<Output = anyhow::Result<()>> + Send + 'static,
     ) {
         self.parts.spawn(named(name, part));
+    }
+
+    /// The same on other threads.
+    pub(super) fn spawn_on(
+        &mut self,
+        name: &'static str,
+        threads: &Handle,
+        part: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+    ) {
+        self.parts.spawn_on(named(name, part), threads);
     }
 
     /// Lets a part run as long as the process does.

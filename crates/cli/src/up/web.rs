@@ -3,17 +3,18 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use punctual_core::Elapsed;
 use punctual_core::time::Zones;
-use punctual_server::{Certificate, ConductorRules, HouseRules};
+use punctual_server::{Certificate, ConductorRules, ConnectionLimits, HouseRules};
 use reqwest::Url;
 use tokio::net::TcpListener;
 
 use crate::client::{is_loopback, reachable};
-use crate::config::Config;
+use crate::config::{Config, ServerConfig};
 
 /// Where and how the API is served.
 #[derive(Debug, Args)]
@@ -38,6 +39,10 @@ pub(crate) struct WebArgs {
     #[arg(long, value_name = "URL", env = "PUNCTUAL_ADVERTISE", value_parser = advertised)]
     advertise: Option<String>,
 
+    /// How many seconds a request may read the database before it is cut off and answered with 503
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=25))]
+    read_timeout: u64,
+
     /// Something in front of this server encrypts: without it, only addresses of this machine itself are served
     #[arg(long)]
     behind_proxy: bool,
@@ -51,6 +56,11 @@ impl WebArgs {
         Ok(Some(Arc::new(certificate)))
     }
 
+    /// How long a request may read.
+    pub(super) fn read_max(&self) -> Duration {
+        Duration::from_secs(self.read_timeout)
+    }
+
     /// Where clients find the server that listens on an address. A certificate is for a name: the first that was given.
     pub(super) fn url(&self, address: SocketAddr) -> String {
         let name = self.allow_host.first().filter(|_| self.tls_cert.is_some());
@@ -59,6 +69,18 @@ impl WebArgs {
             Some(name) => format!("https://{name}:{}", address.port()),
             None if self.tls_cert.is_some() => format!("https://{}", reachable(address)),
             None => format!("http://{}", reachable(address)),
+        }
+    }
+
+    /// What clients may take, where so many connections can be served.
+    pub(super) fn limits(&self, config: &ServerConfig, connections: usize) -> ConnectionLimits {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        ConnectionLimits {
+            connections,
+            // Behind a proxy everybody has the same address.
+            per_address: (!self.behind_proxy).then_some(config.max_connections_per_address as usize),
+            idle: seconds(config.idle_timeout_seconds),
+            write: seconds(config.write_timeout_seconds),
         }
     }
 

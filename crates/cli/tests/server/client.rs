@@ -44,6 +44,11 @@ impl Client {
         format!("http://{}", self.address)
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     pub(crate) fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::support::Place;
 
-const CONFIG: &str =
-    "[engine]\nlease_duration_seconds = 4\n[agents.quick]\nrunner = \"process\"\ncommand = [\"true\"]\n";
+const CONFIG: &str = "[engine]\nlease_duration_seconds = 4\n[agents.quick]\nrunner = \"process\"\ncommand = [\"true\"]\n\
+    [agents.slow]\nrunner = \"process\"\ncommand = [\"sleep\", \"2\"]\n";
 
 fn nodes(place: &Place) -> Vec<Value> {
     match place.json(&["nodes", "--json"]) {
@@ -29,7 +29,14 @@ fn commands_go_on_when_their_own_node_was_killed() {
     let told: Vec<Value> = nodes(&blue).iter().map(|node| node["url"].clone()).collect();
     assert!(told.contains(&url(&blue).into()) && told.contains(&url(&green).into()), "{told:?}");
 
-    first.kill();
+    // Whoever waits does not notice: the run goes on elsewhere, or its attempt is made again there.
+    let run = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| blue.json(&["trigger", "slow", "--wait", "--json"]));
+        blue.until("it is at work", |place| !place.try_runs().unwrap_or_default().is_empty());
+        first.kill();
+        waits.join().unwrap()
+    });
+    assert_eq!(run["resultStatus"], "SUCCESS", "{run}");
     assert!(blue.path("punctual.server").exists(), "it could not take it away");
     // What changes something, and what needs the token: the other node does it.
     let run = blue.json(&["trigger", "quick", "--wait", "--json"]);

@@ -58,7 +58,7 @@ fn shows_the_tail(place: &Place, run: &str, database: &str) {
 
 fn open(place: &Place, database: &str) -> Arc<dyn Store> {
     match database.strip_prefix("sqlite:") {
-        Some(file) => Arc::new(SqliteStore::open(&place.path(file)).unwrap()),
+        Some(file) => Arc::new(SqliteStore::open(place.path(file)).unwrap()),
         None => Arc::new(PostgresStore::open(database).unwrap()),
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::entry::{Attempt, Body};
 use crate::run::RunEvent;
+use crate::run::figures::{COST, COST_MICROS_MAX, TOKENS_MAX, count, number};
 
 /// How an attempt, a run or a range of slots ended, in one of five words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -126,20 +127,20 @@ impl Attempt {
             shown_at: self.started_at.unwrap_or(self.scheduled_at),
             duration_ms: duration.map(|duration| u64::try_from(duration).unwrap_or(0)),
             tokens: tokens(&self.report.llm),
-            cost_micros: self.report.llm.get("estimatedCostUsd").and_then(Value::as_f64).map(micros),
+            cost_micros: self.report.llm.get(COST).and_then(number).map(micros),
         })
     }
 }
 
 /// All tokens of a report: their sum if it says one, or what was read and what was written.
 fn tokens(llm: &Map<String, Value>) -> Option<u64> {
-    let number = |name: &str| llm.get(name).and_then(Value::as_u64);
+    let number = |name: &str| llm.get(name).and_then(count);
     let parts = [number("promptTokens"), number("completionTokens")];
-    let sum = parts.iter().flatten().fold(0, |sum: u64, part| sum.saturating_add(*part));
+    let sum = parts.iter().flatten().fold(0, |sum: u64, part| sum.saturating_add(*part)).min(TOKENS_MAX);
     number("totalTokens").or_else(|| parts.iter().any(Option::is_some).then_some(sum))
 }
 
 fn micros(dollars: f64) -> u64 {
-    // What is negative or no number at all is no cost; what is too much is the most.
-    (dollars * 1e6).round() as u64
+    // What is negative is no cost; what is too much is the most, so that sums can hold it.
+    ((dollars * 1e6).round() as u64).min(COST_MICROS_MAX)
 }

@@ -32,9 +32,15 @@ pub struct Report {
     /// The run that was planned for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_run: Option<RunId>,
+    /// The session that the work was done in, by the id that its tool resumes it with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ReportedError>,
+    /// What of the result could not be understood, or is not complete: a sentence each. [`Report::warn`] adds one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The exit code of a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -43,6 +49,35 @@ pub struct Report {
     pub output: String,
     /// How many bytes it printed in all.
     pub output_bytes: u64,
+}
+
+/// The most warnings that a report has, one that says how many are missing included.
+pub const WARNINGS_MAX: usize = 20;
+
+/// The longest warning, in bytes and a mark.
+const WARNING_MAX: usize = 300;
+
+/// What stands in the place of warnings that have no place.
+const MORE_WARNINGS: &str = "more warnings were left out";
+
+impl Report {
+    /// Adds a warning, within bounds: one line of bounded length, each once, and not too many.
+    pub fn warn(&mut self, warning: &str) {
+        let mut warning: String =
+            warning.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect();
+        if WARNING_MAX < warning.len() {
+            warning.truncate(warning.floor_char_boundary(WARNING_MAX));
+            warning.push('…');
+        }
+        if self.warnings.contains(&warning) {
+            return;
+        }
+        match self.warnings.len() {
+            len if len + 1 < WARNINGS_MAX => self.warnings.push(warning),
+            len if len + 1 == WARNINGS_MAX => self.warnings.push(MORE_WARNINGS.to_owned()),
+            _ => {}
+        }
+    }
 }
 
 /// What went wrong, for people.
@@ -69,9 +104,30 @@ impl Report {
             tools: storable::object(self.tools),
             facts: storable::object(self.facts),
             next_run_at: self.next_run_at.map(storable::instant),
+            session_id: self.session_id.map(storable::text),
             error,
+            warnings: self.warnings.into_iter().map(storable::text).collect(),
             output: storable::text(self.output),
             ..self
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_few_and_short_and_each_is_one_line() {
+        let mut report = Report::default();
+        report.warn("a\nb\u{1b}[1m");
+        report.warn("a\nb\u{1b}[1m");
+        report.warn(&"ä".repeat(10_000));
+        assert_eq!(report.warnings.len(), 2);
+        assert_eq!(report.warnings[0], "a\u{fffd}b\u{fffd}[1m");
+        assert!(report.warnings[1].len() <= WARNING_MAX + '…'.len_utf8());
+        (0..1000).for_each(|n| report.warn(&n.to_string()));
+        assert_eq!(report.warnings.len(), WARNINGS_MAX);
+        assert_eq!(report.warnings.last().unwrap(), MORE_WARNINGS);
     }
 }

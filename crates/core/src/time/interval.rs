@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::elapsed::Elapsed;
 use super::zone::Zone;
 use crate::error::ParseError;
+use crate::storable;
 
 /// The shortest interval there is. What a face allows may be longer; that is checked at its edge.
 pub const INTERVAL_MIN: Elapsed = Elapsed::from_seconds(1);
@@ -38,6 +39,10 @@ impl Every {
         if interval < INTERVAL_MIN {
             let problem = format!("an interval of {interval} is too short");
             return Err(ParseError::value("every", problem, format!("use {INTERVAL_MIN} or more")));
+        }
+        if !storable::is_kept(anchor) {
+            let problem = format!("the anchor {anchor} lies before the year 1");
+            return Err(ParseError::value("every", problem, "use a year from 1 to 9999"));
         }
         let whole = Timestamp::from_millisecond(floor_millisecond(anchor)).unwrap_or(anchor);
         Ok(Every { interval, anchor: whole })

@@ -1,16 +1,16 @@
 //! What the description of the API says of all operations alike: how they fail, and examples.
 
-use axum::http::StatusCode;
 use punctual_core::ScheduleId;
 use punctual_engine::edit::EditError;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::schemas;
 use crate::auth::{no_token, not_allowed};
 use crate::conductor::error::ErrorResponse;
 use crate::conductor::workflow::not_started;
 use crate::error::ApiError;
-use crate::extract::not_json;
+use crate::extract::{BODY_MAX, not_json};
 
 /// An example of each schema, all of one story.
 const EXAMPLES: &str = include_str!("examples.json");
@@ -26,9 +26,9 @@ enum Shape {
 
 /// Adds to a description what its operations do not say themselves.
 pub(crate) fn complete(description: &mut Value) {
-    for item in values(&mut description["paths"]) {
+    for (path, item) in description["paths"].as_object_mut().into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
-            if changes(method, operation) && method == "post" {
+            if method == "post" && reads_key(path, operation) {
                 add_key(operation);
             }
             let shape = Shape::of(operation);
@@ -37,6 +37,7 @@ pub(crate) fn complete(description: &mut Value) {
             }
         }
     }
+    schemas::complete(description);
     let components = &mut description["components"];
     for (meaning, problem) in problems() {
         for shape in [Shape::Problem, Shape::Conductor] {
@@ -50,10 +51,6 @@ pub(crate) fn complete(description: &mut Value) {
     }
 }
 
-fn values(object: &mut Value) -> impl Iterator<Item = &mut Value> {
-    object.as_object_mut().into_iter().flat_map(Map::values_mut)
-}
-
 fn examples() -> Map<String, Value> {
     serde_json::from_str(EXAMPLES).expect("it is read by every test")
 }
@@ -63,13 +60,19 @@ fn changes(method: &str, operation: &Value) -> bool {
     method != "get" && operation["x-right"] != "viewer"
 }
 
+/// Whether an operation knows a request again by its key. Saving a schedule of Conductor's API and signing in come to the same
+/// however often they are done, and nothing is defined here.
+fn reads_key(path: &str, operation: &Value) -> bool {
+    changes("post", operation) && (Shape::of(operation) == Shape::Problem || path.starts_with("/api/workflow"))
+}
+
 /// The ways in which an operation may fail, whatever it does.
 fn failures(method: &str, operation: &Value) -> Vec<u16> {
-    let mut parameters = operation["parameters"].as_array().into_iter().flatten();
+    let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     let has_body = method == "post" || method == "put" || operation["requestBody"].is_object();
-    let is_read = has_body || parameters.any(|parameter| parameter["in"] != "path");
+    let is_read = has_body || parameters.iter().any(|parameter| parameter["in"] != "path");
     let rules = [
-        (400, is_read),
+        (400, has_body || !parameters.is_empty()),
         (401, operation["security"].is_array()),
         (403, true),
         (409, changes(method, operation)),
@@ -139,7 +142,7 @@ fn add_key(operation: &mut Value) {
         is answered and not carried out again";
     let key = json!({
         "name": "idempotency-key", "in": "header", "required": false, "description": description,
-        "schema": { "type": "string", "maxLength": 255 }, "example": "4f9c2a7e-order-1",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255 }, "example": "4f9c2a7e-order-1",
     });
     match operation["parameters"].as_array_mut() {
         Some(parameters) => parameters.push(key),
@@ -151,9 +154,9 @@ fn add_key(operation: &mut Value) {
 fn problems() -> impl IntoIterator<Item = (&'static str, ApiError)> {
     let schedule = ScheduleId(Uuid::from_u128(0x0198_f0c1_6f3a_7c44_9d1b_2f6c_0e5a_9b10));
     let other_version = EditError::OtherVersion { schedule, found: 4, expected: 3 };
-    let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "length limit exceeded");
+    let too_large = ApiError::too_large(BODY_MAX);
     [
-        ("It cannot be read", ApiError::malformed("the body: EOF while parsing an object at line 1 column 17")),
+        ("It cannot be read", ApiError::unread("prompt", Some("prompt".to_owned()), "it is 5", "give a text")),
         ("There is no token, or it is not known", no_token()),
         ("The token, the host or the site does not allow it", not_allowed()),
         ("It is not there, or not for this token", ApiError::not_found("schedule", schedule)),

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::run::{Run, RunState, Terms};
 use punctual_core::schedule::{Policy, Priority, Schedule, Work, Workflow};
 use punctual_core::time::Zone;
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{NodeId, RunId, ScheduleId, storable};
 use punctual_store::{Cancellation, HistoryFilter, HistoryWhat, NodeRecord, RunFilter};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,6 +20,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::again::{again, answered_before};
 use super::execution_view::{Around, ExecStatus, ExecutionView};
 use super::page::{PageParams, total};
+use super::past::YEARS;
+use super::schedule_fields::checked_name;
 use super::schedules;
 use crate::app::App;
 use crate::auth::Caller;
@@ -47,6 +49,7 @@ pub(crate) struct FutureParams {
     /// In this state.
     exec_status: Option<ExecStatus>,
     page: Option<usize>,
+    #[param(minimum = 1, maximum = 1_000)]
     size: Option<usize>,
 }
 
@@ -64,8 +67,10 @@ pub(crate) async fn future(
     let mut surroundings = Surroundings::read(&app).await?;
     let (from, until) = match params.date_key {
         Some(day) => {
-            let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).map(|day| day.timestamp()).unwrap_or(now);
-            (midnight, midnight + SignedDuration::from_hours(24))
+            let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).map(|day| day.timestamp()).ok();
+            let kept = midnight.filter(|midnight| storable::is_kept(*midnight));
+            let midnight = kept.ok_or_else(|| ApiError::invalid("dateKey", "nothing is kept for that year", YEARS))?;
+            (midnight, midnight.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX))
         }
         None => (now, now),
     };
@@ -249,10 +254,11 @@ fn agent_terms(app: &App, caller: &Caller, request: TriggerRequest) -> Result<Te
         .agent_id
         .ok_or_else(|| ApiError::invalid("agentId", "it is missing", "give the name of an agent, or a scheduleId"))?;
     let info = app.agent(&agent)?;
-    caller.must_reach(request.project_id.as_deref())?;
+    let project = request.project_id.as_deref().map(|name| checked_name("projectId", name)).transpose()?;
+    caller.must_reach(project.as_deref())?;
     let policy = Policy::default();
     Ok(Terms {
-        project: request.project_id,
+        project,
         work: Work::Agent {
             agent,
             prompt: request.prompt.unwrap_or_default(),

@@ -9,6 +9,7 @@ use punctual_core::{By, RunId, ScheduleId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::page::after;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -26,9 +27,10 @@ const LOOKED_AT_MAX: usize = 20_000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct JournalParams {
     /// Behind this number.
-    #[serde(default)]
-    after: u64,
+    #[param(maximum = 9_223_372_036_854_775_807_i64)]
+    after: Option<u64>,
     /// At most so many: 1 to 1,000.
+    #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
     /// Of this kind, like `schedule_changed`.
     kind: Option<String>,
@@ -123,7 +125,7 @@ pub(crate) async fn list(
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(ApiError::invalid("limit", format!("{limit} is out of range"), format!("use 1 to {LIMIT_MAX}")));
     }
-    let (mut after, mut views, mut is_end) = (params.after, vec![], false);
+    let (mut after, mut views, mut is_end) = (after(params.after)?.unwrap_or(0), vec![], false);
     let mut looked_at = 0;
     while views.len() < limit && looked_at < LOOKED_AT_MAX && !is_end {
         let page = app.store.entries(after, LIMIT_MAX).await?;

@@ -23,6 +23,7 @@ pub(crate) mod schedule_fields;
 pub(crate) mod schedule_names;
 pub(crate) mod schedule_view;
 pub(crate) mod schedules;
+mod schemas;
 pub(crate) mod stream;
 pub(crate) mod tokens;
 pub(crate) mod touched;

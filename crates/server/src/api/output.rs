@@ -17,6 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::executions::find;
 use super::output_tail;
+use super::page::after;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
@@ -41,6 +42,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 #[into_params(parameter_in = Query)]
 pub(crate) struct OutputParams {
     /// Behind this number. In a stream, `Last-Event-ID` goes before it.
+    #[param(maximum = 9_223_372_036_854_775_807_i64)]
     after: Option<u64>,
 }
 
@@ -100,7 +102,7 @@ pub(crate) async fn list(
     if tails.is_none() {
         find(&app, &caller, id).await?;
     }
-    let pieces = app.store.printed(id, params.after.unwrap_or(0), PAGE).await?;
+    let pieces = app.store.printed(id, after(params.after)?.unwrap_or(0), PAGE).await?;
     let has_all = pieces.len() < PAGE;
     let ended_at = run.map_or(Some(Timestamp::MIN), |run| run.ended_at);
     let was_quiet = ended_at.is_some_and(|at| at.saturating_add(LAST_WORDS).is_ok_and(|until| until < app.now()));
@@ -146,7 +148,7 @@ pub(crate) async fn follow(
         find(&app, &caller, id).await?;
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.trim().parse().ok());
-    let after = last.or(params.after).unwrap_or(0);
+    let after = after(last.or(params.after))?.unwrap_or(0);
     let tail = Tail { follower: app.pulse.follow(), app, caller, id, after, ready: vec![], is_over: false };
     let sent = stream::unfold(tail, |mut tail| async move { tail.next().await.map(|event| (Ok(event), tail)) });
     Ok(Sse::new(sent).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))

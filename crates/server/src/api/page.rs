@@ -17,6 +17,7 @@ pub(crate) struct PageParams {
     /// Which page, from 0.
     pub(crate) page: Option<usize>,
     /// How many items it has: 1 to 1,000.
+    #[param(minimum = 1, maximum = 1_000)]
     pub(crate) size: Option<usize>,
 }
 
@@ -32,6 +33,19 @@ impl PageParams {
         offset
             .map(|offset| (offset, size))
             .ok_or_else(|| ApiError::invalid("page", "there is no such page", "use less"))
+    }
+}
+
+/// The greatest number that an entry, or a piece of output, can have: what both stores can count to.
+const NUMBER_MAX: u64 = i64::MAX as u64;
+
+/// The number after which a client goes on, if it is one that the store can have given.
+pub(crate) fn after(number: Option<u64>) -> Result<Option<u64>, ApiError> {
+    match number {
+        Some(number) if NUMBER_MAX < number => {
+            Err(ApiError::invalid("after", format!("{number} is out of range"), format!("use 0 to {NUMBER_MAX}")))
+        }
+        number => Ok(number),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use punctual_core::journal::Verdict;
 use punctual_core::time::Zone;
-use punctual_core::{RunId, ScheduleId};
-use punctual_store::{HistoryFilter, HistoryItem};
+use punctual_core::{RunId, ScheduleId, storable};
+use punctual_store::{HistoryFilter, HistoryItem, Totals};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -19,7 +19,7 @@ use super::schedule_names::ScheduleNames;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
-use crate::extract::Params;
+use crate::extract::{Params, PathText};
 
 /// Which part of the history.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -45,6 +45,7 @@ pub(crate) struct PastParams {
     #[param(example = "2026-03-31")]
     to: Option<String>,
     page: Option<usize>,
+    #[param(minimum = 1, maximum = 1_000)]
     size: Option<usize>,
 }
 
@@ -70,14 +71,22 @@ impl PastParams {
     }
 }
 
+/// The years that anything is kept for.
+pub(super) const YEARS: &str = "use a year from 1 to 9999";
+
 /// An instant, or the beginning or the end of a day.
 fn bound(field: &str, text: &str, zone: &Zone, is_end: bool) -> Result<Timestamp, ApiError> {
-    if let Ok(day) = text.parse::<Date>()
-        && !text.contains(['T', 't', ' '])
-    {
-        return Ok(if is_end { zone.day_end(day) } else { zone.day_start(day) });
-    }
-    text.parse().map_err(|_| ApiError::invalid(field, "it is no time", "use 2026-03-09 or 2026-03-09T15:00:00Z"))
+    let day = text.parse::<Date>().ok().filter(|_| !text.contains(['T', 't', ' ']));
+    let at = match day {
+        Some(day) if is_end => zone.day_end(day),
+        Some(day) => zone.day_start(day),
+        None => {
+            let fix = "use 2026-03-09 or 2026-03-09T15:00:00Z";
+            text.parse().map_err(|_| ApiError::invalid(field, "it is no time", fix))?
+        }
+    };
+    let kept = Some(at).filter(|at| storable::is_kept(*at));
+    kept.ok_or_else(|| ApiError::invalid(field, "nothing is kept for that year", YEARS))
 }
 
 /// A page of history.
@@ -135,7 +144,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    PathText(id): PathText,
 ) -> Result<Json<PastView>, ApiError> {
     let missing = || ApiError::not_found("past execution", id.escape_debug());
     let seq: u64 = id.parse().map_err(|_| missing())?;
@@ -170,10 +179,13 @@ pub(crate) async fn metrics(
     caller: Caller,
     Params(params): Params<PastParams>,
 ) -> Result<Json<Metrics>, ApiError> {
+    // Sums have no pages; but what a page cannot be is refused here as in the list, whose parameters these are.
+    PageParams { page: params.page, size: params.size }.range(1)?;
     let totals = app.store.totals(&params.filter(&app, &caller)?).await?;
     let of = |verdict| totals.iter().filter(|it| it.verdict == verdict).map(|it| it.attempts).sum();
     let attempts: u64 = totals.iter().map(|it| it.attempts).sum();
-    let duration: u64 = totals.iter().map(|it| it.duration_ms).sum();
+    let sum = |of: fn(&Totals) -> u64| totals.iter().map(of).fold(0, u64::saturating_add);
+    let duration = sum(|it| it.duration_ms);
     let mut runs_by_agent = BTreeMap::new();
     for totals in &totals {
         *runs_by_agent.entry(totals.agent.clone()).or_default() += totals.attempts;
@@ -183,8 +195,8 @@ pub(crate) async fn metrics(
         success_count: of(Verdict::Succeeded),
         fail_count: of(Verdict::Failed),
         avg_duration_ms: duration.checked_div(attempts).unwrap_or(0),
-        total_tokens: totals.iter().map(|it| it.tokens).sum(),
-        estimated_cost_usd: totals.iter().map(|it| it.cost_micros).sum::<u64>() as f64 / 1e6,
+        total_tokens: sum(|it| it.tokens),
+        estimated_cost_usd: sum(|it| it.cost_micros) as f64 / 1e6,
         runs_by_agent,
     }))
 }

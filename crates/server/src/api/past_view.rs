@@ -98,8 +98,11 @@ pub(crate) struct PastView {
     /// What the agent wants to remember.
     #[schema(value_type = Object)]
     facts: Map<String, Value>,
+    /// The session that the work was done in, by the id that its tool resumes it with.
     session_id: Option<String>,
     thread_id: Option<String>,
+    /// What of the agent's result could not be understood or is not complete, like `no price for model gpt-x`.
+    warnings: Vec<String>,
     /// Which try it was; none for what was never tried.
     attempt: Option<u32>,
     /// How many slots a skipped range has.
@@ -150,6 +153,7 @@ impl PastView {
             facts: Map::new(),
             session_id: None,
             thread_id: None,
+            warnings: vec![],
             attempt: None,
             count: None,
             last_scheduled_at: None,
@@ -202,6 +206,8 @@ impl PastView {
             llm_metrics: report.llm.clone(),
             tool_call_summary: report.tools.clone(),
             facts: report.facts.clone(),
+            session_id: report.session_id.clone(),
+            warnings: report.warnings.clone(),
             exit_code: report.exit_code,
             output: Some(report.output.clone()).filter(|_| with_output),
             ..self

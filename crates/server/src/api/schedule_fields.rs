@@ -137,6 +137,7 @@ pub(crate) struct InputsFields {
     #[schema(value_type = Option<String>, example = "threads_since_last_run")]
     pub(crate) input_type: Option<InputType>,
     /// How long the window of the latest intake is.
+    #[schema(minimum = 1)]
     pub(crate) window_minutes: Option<u32>,
     /// Which threads, by lifecycle or tag.
     pub(crate) thread_filter: Option<String>,
@@ -147,13 +148,13 @@ pub(crate) struct InputsFields {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct ExecutorFields {
     /// How many runs of its agent may be at work when one of its own starts; 1 when absent.
-    #[schema(example = 1)]
+    #[schema(example = 1, minimum = 1)]
     pub(crate) max_concurrent: Option<u32>,
     /// How urgent its runs are: 1 to 10; 5 when absent.
-    #[schema(example = 5)]
+    #[schema(example = 5, minimum = 1, maximum = 10)]
     pub(crate) priority: Option<u8>,
     /// Tries in all; 3 when absent.
-    #[schema(example = 3)]
+    #[schema(example = 3, minimum = 1)]
     pub(crate) max_attempts: Option<u32>,
     /// The rest between two tries; 60,000 when absent.
     #[schema(example = 60_000)]
@@ -349,6 +350,9 @@ impl ScheduleFields {
         let project = self.project()?;
         let zone = self.zone(app)?;
         let trigger = self.trigger(&zone, now)?;
+        if let Some(max) = self.max_runs.filter(|max| i64::MAX as u64 <= *max) {
+            return Err(ApiError::invalid("maxRuns", format!("{max} is out of range"), "use less, or leave it out"));
+        }
         let bounds = Bounds::new(self.start_at, self.end_at, self.max_runs);
         let bounds = bounds.map_err(|error| ApiError::unreadable(bound_field(&error), error))?;
         let jitter = self.jitter.as_deref().map(|text| duration("jitter", text)).transpose()?.unwrap_or_default();
@@ -577,7 +581,7 @@ fn bound_field(error: &ParseError) -> &'static str {
 }
 
 /// A name that fits on a line and means itself.
-fn checked_name(field: &str, name: &str) -> Result<String, ApiError> {
+pub(crate) fn checked_name(field: &str, name: &str) -> Result<String, ApiError> {
     const LENGTH_MAX: usize = 200;
     let problem = if name.trim().is_empty() {
         "it is empty"

@@ -1,9 +1,12 @@
 //! A schedule, as it is shown.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use punctual_core::ScheduleId;
 use punctual_core::schedule::{EndReason, Origin, Schedule, ScheduleState, Trigger};
 use punctual_engine::checks::{Outlook, next_run_at};
+use punctual_engine::settings::Settings;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -77,17 +80,19 @@ impl ScheduleView {
 
     /// A schedule, with what is planned of it.
     pub(crate) async fn of(schedule: &Schedule, app: &App) -> Result<ScheduleView, ApiError> {
-        let next = NextRuns::read(app, std::slice::from_ref(schedule)).await?;
-        Ok(ScheduleView::new(schedule, app, &next))
+        let mut views = ScheduleView::all(std::slice::from_ref(schedule), app).await?;
+        Ok(views.pop().expect("there is one for each"))
     }
 
     /// Schedules, with what is planned of them.
     pub(crate) async fn all(schedules: &[Schedule], app: &App) -> Result<Vec<ScheduleView>, ApiError> {
         let next = NextRuns::read(app, schedules).await?;
-        Ok(schedules.iter().map(|schedule| ScheduleView::new(schedule, app, &next)).collect())
+        let (schedules, settings, now) = (schedules.to_vec(), Arc::clone(&app.settings), app.now());
+        let of_each = move || schedules.iter().map(|it| ScheduleView::new(it, &settings, &next, now)).collect();
+        app.calculations.run(of_each).await
     }
 
-    fn new(schedule: &Schedule, app: &App, next: &NextRuns) -> ScheduleView {
+    fn new(schedule: &Schedule, settings: &Settings, next: &NextRuns, now: Timestamp) -> ScheduleView {
         let (state, pause, end_reason) = match &schedule.state {
             ScheduleState::Active => ("active", None, None),
             ScheduleState::Paused(pause) => {
@@ -96,7 +101,7 @@ impl ScheduleView {
             }
             ScheduleState::Ended(reason) => ("ended", None, Some(*reason)),
         };
-        let next = next_run_at(schedule, next.planned(schedule.id), &app.settings, app.now());
+        let next = next_run_at(schedule, next.planned(schedule.id), settings, now);
         ScheduleView {
             schedule_id: schedule.id,
             fields: ScheduleFields::of(schedule),

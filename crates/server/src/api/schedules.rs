@@ -1,5 +1,7 @@
 //! Schedules.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{ETAG, IF_MATCH};
@@ -59,13 +61,19 @@ pub(crate) struct DifferenceView {
 }
 
 /// The answer to somebody who only wants to know.
-fn dry_run(
+async fn dry_run(
     app: &App,
     before: Option<&Schedule>,
     after: Option<&Schedule>,
     warnings: Vec<String>,
 ) -> Result<Response, ApiError> {
-    let difference = checks::difference(before, after, &app.settings, app.now());
+    let (settings, now) = (Arc::clone(&app.settings), app.now());
+    let compared = (before.cloned(), after.cloned());
+    let difference = app.calculations.run(move || {
+        let (before, after) = &compared;
+        checks::difference(before.as_ref(), after.as_ref(), &settings, now)
+    });
+    let difference = difference.await?;
     let difference = difference.map_err(|error| ApiError::from(EditError::Invalid(error)))?;
     let fires = |slots: &[Slot]| slots.iter().map(FireView::of).collect();
     let view = DifferenceView {
@@ -99,9 +107,9 @@ pub(crate) async fn create(
     let now = app.now();
     let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
     caller.must_reach(wanted.project.as_deref())?;
-    let outlook = look(&app, None, &wanted, now)?;
+    let outlook = look(&app, None, &wanted, now).await?;
     if params.dry_run {
-        return dry_run(&app, None, Some(&wanted), outlook.warnings);
+        return dry_run(&app, None, Some(&wanted), outlook.warnings).await;
     }
     let (created, is_again) = match app.editor_for(&by).create(wanted, now).await {
         Ok(created) => {
@@ -135,6 +143,7 @@ pub(crate) struct ScheduleParams {
     #[param(inline)]
     face: Option<FaceParam>,
     page: Option<usize>,
+    #[param(minimum = 1, maximum = 1_000)]
     size: Option<usize>,
 }
 
@@ -240,9 +249,9 @@ pub(crate) async fn update(
     }
     let wanted = change.apply_to(&before, &app, &caller.token.name, now)?;
     caller.must_reach(wanted.project.as_deref())?;
-    let outlook = look(&app, Some(&before), &wanted, now)?;
+    let outlook = look(&app, Some(&before), &wanted, now).await?;
     if params.dry_run {
-        return dry_run(&app, Some(&before), Some(&wanted), outlook.warnings);
+        return dry_run(&app, Some(&before), Some(&wanted), outlook.warnings).await;
     }
     if is_same(&before, &wanted) {
         let view = ScheduleView::of(&before, &app).await?.warned(outlook);
@@ -280,7 +289,7 @@ pub(crate) async fn delete(
     let schedule = find(&app, &caller, id).await?;
     refuse_others(&schedule)?;
     if params.dry_run {
-        return dry_run(&app, Some(&schedule), None, vec![]);
+        return dry_run(&app, Some(&schedule), None, vec![]).await;
     }
     app.editor_for(&caller.by()).delete(id, app.now()).await?;
     app.nudges.schedules_changed();
@@ -420,7 +429,7 @@ pub(crate) async fn preview(
 ) -> Result<Json<PreviewView>, ApiError> {
     let now = app.now();
     let wanted = fields.into_schedule(&app, &caller.token.name, now)?;
-    let Outlook { description, slots, runs_per_day, warnings } = look(&app, None, &wanted, now)?;
+    let Outlook { description, slots, runs_per_day, warnings } = look(&app, None, &wanted, now).await?;
     Ok(Json(PreviewView { description, next: slots.iter().map(FireView::of).collect(), runs_per_day, warnings }))
 }
 
@@ -473,14 +482,16 @@ fn refuse_others(schedule: &Schedule) -> Result<(), ApiError> {
     Err(ApiError::conflict("kept_in_file", detail))
 }
 
-fn look(app: &App, before: Option<&Schedule>, wanted: &Schedule, now: Timestamp) -> Result<Outlook, ApiError> {
+async fn look(app: &App, before: Option<&Schedule>, wanted: &Schedule, now: Timestamp) -> Result<Outlook, ApiError> {
     let limits =
         checks::Limits { min_interval: app.rules.min_interval, runs_per_day_warning: app.rules.runs_per_day_warning };
-    let checked = match before {
-        None => checks::check(wanted, &app.settings, &limits, now, PREVIEWED),
-        Some(before) => checks::check_change(before, wanted, &app.settings, &limits, now, PREVIEWED),
-    };
-    checked.map_err(|refused| {
+    let settings = Arc::clone(&app.settings);
+    let (looked_at, before) = (wanted.clone(), before.cloned());
+    let checked = app.calculations.run(move || match &before {
+        None => checks::check(&looked_at, &settings, &limits, now, PREVIEWED),
+        Some(before) => checks::check_change(before, &looked_at, &settings, &limits, now, PREVIEWED),
+    });
+    checked.await?.map_err(|refused| {
         let field = match wanted.trigger {
             punctual_core::schedule::Trigger::Every(_) => "intervalMinutes",
             punctual_core::schedule::Trigger::At(_) => "runAt",

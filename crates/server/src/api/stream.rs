@@ -11,6 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::events::{Event, events};
+use super::page::after;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
@@ -29,6 +30,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 #[into_params(parameter_in = Query)]
 pub(crate) struct StreamParams {
     /// Behind this number; what happens from now on when absent. `Last-Event-ID` goes before it.
+    #[param(maximum = 9_223_372_036_854_775_807_i64)]
     after: Option<u64>,
 }
 
@@ -48,7 +50,7 @@ pub(crate) async fn journal(
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, ApiError> {
     caller.must_reach_all()?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.trim().parse().ok());
-    let after = match last.or(params.after) {
+    let after = match after(last.or(params.after))? {
         Some(after) => after,
         None => app.store.head().await?.seq,
     };

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use punctual_core::{Role, Token, TokenId};
+use punctual_core::{Role, Token, TokenId, storable};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -15,7 +15,7 @@ use super::again::{again, answered_before};
 use crate::app::App;
 use crate::auth::{Caller, Secret};
 use crate::error::{ApiError, Problem};
-use crate::extract::{Asked, Params};
+use crate::extract::{Asked, Params, PathText};
 
 /// A token that is asked for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -107,7 +107,7 @@ pub(crate) async fn create(
         agents: request.agents,
         hash: secret.hash(),
         created_at: now,
-        expires_at: request.expires_at,
+        expires_at: request.expires_at.map(storable::instant),
     };
     match app.store.make_token(now, token.clone(), Some(by.clone())).await {
         Ok(()) => {
@@ -152,7 +152,7 @@ pub(crate) struct RevokeParams {
 pub(crate) async fn revoke(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    PathText(id): PathText,
     Params(params): Params<RevokeParams>,
 ) -> Result<StatusCode, ApiError> {
     let missing = || ApiError::not_found("token", id.escape_debug());

@@ -89,8 +89,10 @@ pub(crate) async fn in_their_shape(request: Request, next: Next) -> Response {
     let told = ErrorResponse::of(error.problem());
     let status = StatusCode::from_u16(told.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = (status, Json(told)).into_response();
-    if let Some(scheme) = response.headers_mut().remove(header::WWW_AUTHENTICATE) {
-        answer.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    for name in [header::WWW_AUTHENTICATE, header::RETRY_AFTER] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            answer.headers_mut().insert(name, value);
+        }
     }
     answer
 }

@@ -1,7 +1,7 @@
 //! The records of one schedule.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use punctual_store::{Direction, RecordFilter, RecordOrder};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,7 +12,7 @@ use super::record::{ExecutionModel, views};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::Params;
+use crate::extract::{Params, PathText};
 
 /// How many records.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -29,7 +29,7 @@ pub(crate) struct LimitParams {
 pub(crate) async fn of_schedule(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     Params(params): Params<LimitParams>,
 ) -> Result<Json<Vec<ExecutionModel>>, ApiError> {
     let schedule = found(&app, &caller, &name).await?;

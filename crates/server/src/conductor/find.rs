@@ -27,6 +27,10 @@ pub(super) fn seen_by(caller: &Caller) -> Result<ScheduleFilter, ApiError> {
 
 /// A schedule, if it is there.
 pub(super) async fn find(app: &App, caller: &Caller, name: &str) -> Result<Option<Schedule>, ApiError> {
+    if name.contains('\0') {
+        // No name has one, and a store may not even be asked.
+        return Ok(None);
+    }
     let filter = ScheduleFilter { name: Some(name.to_owned()), limit: 1, ..seen_by(caller)? };
     Ok(app.store.find_schedules(&filter).await?.schedules.pop())
 }

@@ -1,7 +1,7 @@
 //! Schedules: saved, listed, shown, deleted, paused and resumed.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use punctual_core::By;
@@ -18,7 +18,7 @@ use super::save;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::{Body, Params};
+use crate::extract::{Body, Params, PathText};
 
 /// How many schedules are read at once.
 const PAGE: usize = 1_000;
@@ -77,7 +77,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
 ) -> Result<Json<WorkflowSchedule>, ApiError> {
     let schedule = found(&app, &caller, &name).await?;
     view(&app, &schedule).await.map(Json)
@@ -89,7 +89,7 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
 ) -> Result<StatusCode, ApiError> {
     if let Some(schedule) = find(&app, &caller, &name).await? {
         match app.editor_for(&caller.by()).delete(schedule.id, app.now()).await {
@@ -115,7 +115,7 @@ pub(crate) struct ReasonParams {
 pub(crate) async fn pause(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     Params(params): Params<ReasonParams>,
 ) -> Result<Response, ApiError> {
     pause_one(&app, &caller, &name, params.reason).await?;
@@ -129,7 +129,7 @@ pub(crate) async fn pause(
 pub(crate) async fn pause_by_get(
     state: State<App>,
     caller: Caller,
-    name: Path<String>,
+    name: PathText,
     params: Params<ReasonParams>,
 ) -> Result<Response, ApiError> {
     pause(state, caller, name, params).await
@@ -141,7 +141,7 @@ pub(crate) async fn pause_by_get(
 pub(crate) async fn resume(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
 ) -> Result<Response, ApiError> {
     resume_one(&app, &caller, &name).await?;
     Ok(StatusCode::OK.into_response())
@@ -150,7 +150,7 @@ pub(crate) async fn resume(
 /// Let a paused schedule go on, as Orkes' servers have it.
 #[utoipa::path(get, path = "/api/scheduler/schedules/{name}/resume", tag = "conductor", params(("name" = String, Path)),
     responses((status = 200, description = "It is not paused any more"), (status = 404, body = ErrorResponse)))]
-pub(crate) async fn resume_by_get(state: State<App>, caller: Caller, name: Path<String>) -> Result<Response, ApiError> {
+pub(crate) async fn resume_by_get(state: State<App>, caller: Caller, name: PathText) -> Result<Response, ApiError> {
     resume(state, caller, name).await
 }
 

@@ -1,7 +1,7 @@
 //! Marks on schedules.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use punctual_core::schedule::{Schedule, Tag};
 use punctual_engine::edit::EditError;
@@ -12,7 +12,7 @@ use super::model::TagView;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::Body;
+use crate::extract::{Body, PathText};
 
 /// The marks of a schedule.
 #[utoipa::path(get, path = "/api/scheduler/schedules/{name}/tags", tag = "conductor", params(("name" = String, Path)),
@@ -20,7 +20,7 @@ use crate::extract::Body;
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
 ) -> Result<Json<Vec<TagView>>, ApiError> {
     let schedule = found(&app, &caller, &name).await?;
     Ok(Json(schedule.tags.iter().map(TagView::of).collect()))
@@ -33,7 +33,7 @@ pub(crate) async fn list(
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     Body(tags): Body<Vec<TagView>>,
 ) -> Result<StatusCode, ApiError> {
     let new: Vec<Tag> = tags.into_iter().map(TagView::into_tag).collect();
@@ -51,7 +51,7 @@ pub(crate) async fn put(
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     Body(tags): Body<Vec<TagView>>,
 ) -> Result<StatusCode, ApiError> {
     let gone: Vec<(String, String)> = tags.into_iter().map(TagView::into_tag).map(|tag| (tag.key, tag.value)).collect();

@@ -1,7 +1,7 @@
 //! Times to come: of a cron that somebody has in mind, and of a schedule.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use punctual_core::schedule::{Bounds, Crons, DstPolicy, GapPolicy, RepeatPolicy, Schedule, Trigger, Work, Workflow};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,7 +12,7 @@ use super::save::{cron, instant, zone};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::Params;
+use crate::extract::{Params, PathText};
 
 /// The most times that are told.
 const TIMES_MAX: usize = 1_000;
@@ -59,7 +59,7 @@ pub(crate) async fn next_few(
     let work = Work::Workflow { agent: String::new(), request: Box::new(Workflow::default()) };
     let mut schedule = Schedule { bounds, ..Schedule::draft(work, trigger, zone.name(), app.now()) };
     schedule.policy.dst = DstPolicy { gap: GapPolicy::Skip, repeat: RepeatPolicy::Both };
-    times(&app, &schedule, params.limit.unwrap_or(5)).map(Json)
+    times(&app, &schedule, params.limit.unwrap_or(5)).await.map(Json)
 }
 
 /// How many times.
@@ -77,16 +77,20 @@ pub(crate) struct CountParams {
 pub(crate) async fn of_schedule(
     State(app): State<App>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     Params(params): Params<CountParams>,
 ) -> Result<Json<Vec<i64>>, ApiError> {
     let schedule = found(&app, &caller, &name).await?;
-    times(&app, &schedule, params.count.unwrap_or(5)).map(Json)
+    times(&app, &schedule, params.count.unwrap_or(5)).await.map(Json)
 }
 
-fn times(app: &App, schedule: &Schedule, count: usize) -> Result<Vec<i64>, ApiError> {
+async fn times(app: &App, schedule: &Schedule, count: usize) -> Result<Vec<i64>, ApiError> {
     let timetable = schedule.timetable(&app.settings.zones, &app.settings.calendars);
     let timetable = timetable.map_err(|error| refused("zoneId", error.to_string()))?;
-    let slots = timetable.slots(app.now()).looking_at(LOOKED_AT_MAX).filter(|slot| slot.skipped.is_none());
-    Ok(slots.take(count.min(TIMES_MAX)).map(|slot| slot.scheduled_at.as_millisecond()).collect())
+    let now = app.now();
+    let first = move || {
+        let slots = timetable.slots(now).looking_at(LOOKED_AT_MAX).filter(|slot| slot.skipped.is_none());
+        slots.take(count.min(TIMES_MAX)).map(|slot| slot.scheduled_at.as_millisecond()).collect()
+    };
+    app.calculations.run(first).await
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use punctual_agents::workflow::StartRequest;
 use punctual_core::journal::WORKFLOW_ID;
@@ -13,7 +13,10 @@ use punctual_core::{By, Once, RunId};
 use punctual_engine::edit::EditError;
 use punctual_engine::roster::STARTER;
 use punctual_store::{HistoryFilter, HistoryWhat, StoreError};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use utoipa::IntoParams;
 
 use super::error::{ErrorResponse, refused};
 use super::find::project_of;
@@ -21,10 +24,13 @@ use super::save::retry_of;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::Asked;
+use crate::extract::{Asked, Params, PathText};
 
 /// How long a server may take to start a workflow before the client is told that it takes too long.
 const WAITED_MAX: Duration = Duration::from_secs(20);
+
+/// The longest key of a start that is kept as it is.
+const KEY_MAX: usize = 500;
 
 /// How often it is looked whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -41,6 +47,57 @@ pub(crate) async fn start(
     caller: Caller,
     Asked { body: request, by }: Asked<StartRequest>,
 ) -> Result<Response, ApiError> {
+    start_one(&app, &caller, by, request).await
+}
+
+/// How a workflow is started whose name is in the path.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StartParams {
+    /// The version of its definition; the latest when absent.
+    version: Option<i64>,
+    /// What it is found by.
+    correlation_id: Option<String>,
+    /// How urgent it is: 0 to 99; 0 when absent.
+    priority: Option<i64>,
+}
+
+/// Start a workflow by its name. The body is what it is given, and not a request around it.
+#[utoipa::path(post, path = "/api/workflow/{name}", tag = "conductor", request_body = Object,
+    params(("name" = String, Path), StartParams,
+        ("x-idempotency-key" = Option<String>, Header, description = "What the same start is known by when it comes again"),
+        ("x-on-conflict" = Option<String>, Header,
+            description = "What becomes of a start that comes again: `FAIL`, `RETURN_EXISTING` or `FAIL_ON_RUNNING`")),
+    responses(
+        (status = 200, description = "The id of the workflow", content_type = "text/plain", body = String),
+        (status = 404, description = "Nobody starts it", body = ErrorResponse),
+        (status = 409, description = "It was started before under its key", body = ErrorResponse),
+        (status = 502, description = "The server did not start it", body = ErrorResponse),
+    ))]
+pub(crate) async fn start_by_name(
+    State(app): State<App>,
+    caller: Caller,
+    PathText(name): PathText,
+    Params(params): Params<StartParams>,
+    headers: HeaderMap,
+    Asked { body: input, by }: Asked<Map<String, Value>>,
+) -> Result<Response, ApiError> {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let request = StartRequest {
+        name: Some(name),
+        version: params.version,
+        correlation_id: params.correlation_id,
+        input: Some(input),
+        priority: params.priority,
+        idempotency_key: header("x-idempotency-key"),
+        idempotency_strategy: header("x-on-conflict"),
+        ..StartRequest::default()
+    };
+    start_one(&app, &caller, by, request).await
+}
+
+async fn start_one(app: &App, caller: &Caller, by: By, request: StartRequest) -> Result<Response, ApiError> {
     let workflow = request.into_workflow().map_err(|error| refused(&error.field.clone(), error.to_string()))?;
     let workflows = app.settings.roster.now().workflows;
     if workflows.lacks(&workflow.name) {
@@ -54,9 +111,9 @@ pub(crate) async fn start(
     let agent = workflows.agent_for(&workflow.name).to_owned();
     let strategy = workflow.idempotency_strategy;
     // The header is for whoever asks this server, the field for whoever starts workflows: either is enough.
-    let once = by.once.clone().or_else(|| once(&caller, &workflow));
+    let once = by.once.clone().or_else(|| once(caller, &workflow));
     let by = By { once, ..by };
-    let terms = terms(&app, &caller, agent.clone(), workflow)?;
+    let terms = terms(app, caller, agent.clone(), workflow)?;
     let run = match app.editor_for(&by).run_agent(terms, app.now()).await {
         Ok(run) => run.id,
         Err(EditError::Store(StoreError::Answered(answered))) => match strategy {
@@ -68,7 +125,7 @@ pub(crate) async fn start(
         Err(error) => return Err(error.into()),
     };
     app.nudges.runs_changed();
-    let id = if agent == STARTER { accepted(&app, run).await? } else { run.to_string() };
+    let id = if agent == STARTER { accepted(app, run).await? } else { run.to_string() };
     Ok(([(header::CONTENT_TYPE, "text/plain;charset=utf-8")], id).into_response())
 }
 
@@ -77,7 +134,13 @@ fn once(caller: &Caller, workflow: &Workflow) -> Option<Once> {
     let key = workflow.idempotency_key.as_ref().filter(|key| !key.is_empty())?;
     let hash = Sha256::digest(workflow.name.as_bytes());
     let digest = hash.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
-    Some(Once { key: format!("{}/workflow/{}/{key}", caller.token.id, workflow.name), digest })
+    let mut key = format!("{}/{key}", workflow.name);
+    if KEY_MAX < key.len() {
+        // Stores find keys by an index, which has no room for long ones.
+        let digits = Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        key = format!("sha256:{digits}");
+    }
+    Some(Once { key: format!("{}/workflow/{key}", caller.token.id), digest })
 }
 
 fn terms(app: &App, caller: &Caller, agent: String, workflow: Workflow) -> Result<Terms, ApiError> {
@@ -107,7 +170,9 @@ async fn accepted(app: &App, run: RunId) -> Result<String, ApiError> {
             return told(app, run, state).await;
         }
         if WAITED_MAX <= waited {
-            let detail = format!("the server has not started the workflow yet; run {run} goes on trying");
+            let seconds = WAITED_MAX.as_secs();
+            let detail =
+                format!("the server has not started the workflow within {seconds} s; run {run} goes on trying");
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail));
         }
         tokio::time::sleep(LOOK_EVERY).await;

@@ -95,9 +95,9 @@ impl History for MemoryStore {
             let nothing = Totals { agent, verdict, attempts: 0, duration_ms: 0, tokens: 0, cost_micros: 0 };
             let sum = totals.entry((mark.agent, verdict)).or_insert(nothing);
             sum.attempts += 1;
-            sum.duration_ms += duration_ms;
-            sum.tokens += mark.tokens.unwrap_or(0);
-            sum.cost_micros += mark.cost_micros.unwrap_or(0);
+            sum.duration_ms = sum.duration_ms.saturating_add(duration_ms);
+            sum.tokens = sum.tokens.saturating_add(mark.tokens.unwrap_or(0));
+            sum.cost_micros = sum.cost_micros.saturating_add(mark.cost_micros.unwrap_or(0));
         }
         Ok(totals.into_values().collect())
     }

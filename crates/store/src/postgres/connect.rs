@@ -22,10 +22,49 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// The most connections that reading and writing have in use at once.
 const CONNECTIONS_MAX: usize = 8;
 
+/// The most connections that requests of the API have in use at once, apart from those.
+const API_CONNECTIONS_MAX: usize = 4;
+
 /// Connections to one database.
 #[derive(Clone)]
 pub(super) struct Connections {
     pool: Pool,
+    /// For what is cut off: how long a statement may take, and how the server is told to end one.
+    bound: Option<Bound>,
+}
+
+/// How long a statement may take.
+#[derive(Clone)]
+struct Bound {
+    time_max: Duration,
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl Bound {
+    /// Begins a transaction in which the server ends a statement by itself. Nothing of it is left in the session.
+    fn begin(&self) -> String {
+        format!("BEGIN; {}", self.set())
+    }
+
+    fn set(&self) -> String {
+        format!("SET LOCAL statement_timeout = {}", self.time_max.as_millis().max(1))
+    }
+
+    /// Has the server end what a connection is doing: closing it would not.
+    fn cancel(&self, client: &Client) {
+        let (token, tls) = (client.cancel_token(), self.tls.clone());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let cancelled = async {
+                match tls {
+                    None => token.cancel_query(tokio_postgres::NoTls).await,
+                    Some(tls) => token.cancel_query(tls).await,
+                }
+            };
+            // If that fails, the statement ends at its timeout.
+            drop(tokio::time::timeout(CONNECT_MAX, cancelled).await);
+        });
+    }
 }
 
 /// An address that has been understood.
@@ -79,12 +118,18 @@ impl Address {
             .recycle_timeout(Some(CONNECT_MAX))
             .build()
             .map_err(|error| StoreError::BadAddress { why: error.to_string() })?;
-        Ok(Connections { pool })
+        Ok(Connections { pool, bound: None })
     }
 
     /// Connections for reading and writing.
     pub(super) fn usual_connections(&self) -> Result<Connections, StoreError> {
         self.connections(CONNECTIONS_MAX)
+    }
+
+    /// Connections for requests of the API, whose statements the server ends when they take longer.
+    pub(super) fn api_connections(&self, time_max: Duration) -> Result<Connections, StoreError> {
+        let bound = Some(Bound { time_max, tls: self.connector()? });
+        Ok(Connections { bound, ..self.connections(API_CONNECTIONS_MAX)? })
     }
 }
 
@@ -103,7 +148,19 @@ impl Connections {
     /// The rows of one statement.
     pub(super) async fn query(&self, sql: &str, params: &[(&(dyn ToSql + Sync), Type)]) -> Done<Vec<Row>> {
         let connection = self.get().await?;
-        let rows = connection.query_typed(sql, params).await?;
+        let rows = match &self.bound {
+            None => connection.query_typed(sql, params).await?,
+            Some(bound) => {
+                let begin = bound.begin();
+                // They are sent in this order and at once: one round trip, as without.
+                tokio::try_join!(biased;
+                    connection.batch_execute(&begin),
+                    connection.query_typed(sql, params),
+                    connection.batch_execute("COMMIT"),
+                )?
+                .1
+            }
+        };
         connection.give_back();
         Ok(rows)
     }
@@ -120,6 +177,9 @@ impl Connections {
     pub(super) async fn in_one_state<T>(&self, work: impl AsyncFnOnce(&Client) -> Done<T>) -> Done<T> {
         let connection = self.get().await?;
         connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        if let Some(bound) = &self.bound {
+            connection.batch_execute(&bound.set()).await?;
+        }
         let read = work(&connection).await?;
         connection.batch_execute("COMMIT").await?;
         connection.give_back();
@@ -128,18 +188,22 @@ impl Connections {
 
     /// A connection, for one statement or one transaction.
     pub(super) async fn get(&self) -> Done<Lent> {
-        Ok(Lent(Some(self.pool.get().await?)))
+        Ok(Lent { connection: Some(self.pool.get().await?), bound: self.bound.clone() })
     }
 }
 
 /// A connection on loan. It goes back only when whoever had it says that it is at rest: after an error, or when nobody
-/// waits for its answer any more, it may be in a transaction or stand still, and is closed.
-pub(super) struct Lent(Option<Object>);
+/// waits for its answer any more, it may be in a transaction or stand still, and is closed. Where statements are cut off, what
+/// it still does then is, too.
+pub(super) struct Lent {
+    connection: Option<Object>,
+    bound: Option<Bound>,
+}
 
 impl Lent {
     /// It has answered everything, and is in no transaction: the next one may have it.
     pub(super) fn give_back(mut self) {
-        drop(self.0.take());
+        drop(self.connection.take());
     }
 }
 
@@ -147,12 +211,16 @@ impl Deref for Lent {
     type Target = Client;
 
     fn deref(&self) -> &Client {
-        self.0.as_ref().expect("it is there until it is given back")
+        self.connection.as_ref().expect("it is there until it is given back")
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        drop(self.0.take().map(Object::take));
+        let Some(connection) = self.connection.take() else { return };
+        let client = Object::take(connection);
+        if let Some(bound) = &self.bound {
+            bound.cancel(&client);
+        }
     }
 }

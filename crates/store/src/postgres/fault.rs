@@ -11,7 +11,7 @@ use crate::error::{BoxError, StoreError};
 pub(super) enum Fault {
     #[error("{}", in_words(.0))]
     Sql(#[from] tokio_postgres::Error),
-    #[error("no connection: {0}")]
+    #[error("no connection: {}", pool_in_words(.0))]
     Pool(#[from] deadpool_postgres::PoolError),
     #[error("no answer within {0} seconds")]
     Slow(u64),
@@ -54,6 +54,15 @@ impl Fault {
         }
     }
 
+    /// Whether a statement took longer than it may, or found no connection in time.
+    pub(super) fn is_cut_off(&self) -> bool {
+        match self {
+            Fault::Sql(error) => error.code() == Some(&SqlState::QUERY_CANCELED),
+            Fault::Pool(deadpool_postgres::PoolError::Timeout(deadpool_postgres::TimeoutType::Wait)) => true,
+            _ => false,
+        }
+    }
+
     /// Whether it is not known what the server made of what it was sent last.
     pub(super) fn is_unclear(&self) -> bool {
         match self {
@@ -71,8 +80,9 @@ impl Fault {
             Fault::Journal(error) => StoreError::Journal(error),
             Fault::Damaged(what) => StoreError::Damaged { what },
             Fault::Sql(error) if error.code() == Some(&SqlState::DISK_FULL) => StoreError::DiskFull,
-            fault if is_passing => StoreError::Unavailable { doing, source: Box::new(fault) },
-            fault => StoreError::Database { doing, source: Box::new(fault) },
+            // In words, and without the error that has the same words again: a chain of causes tells each once.
+            fault if is_passing => StoreError::Unavailable { doing, source: fault.to_string().into() },
+            fault => StoreError::Database { doing, source: fault.to_string().into() },
         }
     }
 }
@@ -95,6 +105,14 @@ fn is_passing(code: &SqlState) -> bool {
                 | SqlState::READ_ONLY_SQL_TRANSACTION
                 | SqlState::IN_FAILED_SQL_TRANSACTION
         )
+}
+
+/// Why there is no connection.
+fn pool_in_words(error: &deadpool_postgres::PoolError) -> BoxError {
+    match error {
+        deadpool_postgres::PoolError::Backend(error) => in_words(error),
+        other => other.to_string().into(),
+    }
 }
 
 /// What the server said, or what the connection came to.

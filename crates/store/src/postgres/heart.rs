@@ -23,7 +23,7 @@ const DOING: &str = "renewing a lease";
 const RENEWAL_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// What renews leases.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Heart {
     beats: mpsc::UnboundedSender<(Sign, Reply<Beat>)>,
     failed: FailedPart,

@@ -21,7 +21,7 @@ impl History for PostgresStore {
         let (conditions, mut params) = conditions(filter);
         params.push((Box::new(rows_max(filter.limit)), Type::INT8));
         params.push((Box::new(rows_max(filter.offset)), Type::INT8));
-        self.read("reading the history", async move {
+        self.read_long("reading the history", async move {
             let (limit, offset) = (params.len() - 1, params.len());
             let sql = format!(
                 "SELECT seq, at, body, checksum FROM journal WHERE {conditions}
@@ -40,7 +40,7 @@ impl History for PostgresStore {
     async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
         let connections = self.connections.clone();
         let (conditions, params) = conditions(filter);
-        self.read("counting the history", async move {
+        self.read_long("counting the history", async move {
             let sql = format!("SELECT count(*) FROM journal WHERE {conditions}");
             let rows = connections.query(&sql, &borrowed(&params)).await?;
             Ok(count(rows[0].get(0)))
@@ -51,10 +51,13 @@ impl History for PostgresStore {
     async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
         let connections = self.connections.clone();
         let (conditions, params) = conditions(filter);
-        self.read("summing up the history", async move {
+        self.read_long("summing up the history", async move {
+            // A sum is a numeric, which has no end: the column has one.
+            let most = i64::MAX;
             let sql = format!(
-                "SELECT agent, verdict, count(*), sum(duration_ms)::bigint, coalesce(sum(tokens), 0)::bigint,
-                    coalesce(sum(cost_micros), 0)::bigint
+                "SELECT agent, verdict, count(*), least(sum(duration_ms), {most})::bigint,
+                    least(coalesce(sum(tokens), 0), {most})::bigint,
+                    least(coalesce(sum(cost_micros), 0), {most})::bigint
                 FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict"
             );
             let rows = connections.query(&sql, &borrowed(&params)).await?;

@@ -40,13 +40,15 @@ mod writer;
 pub use import::import;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use self::command::{Asked, Command};
-use self::connect::Connections;
+use self::connect::{Address, Connections};
 use self::fault::{Done, Fault};
 use self::heart::Heart;
 use self::listen::Listeners;
@@ -59,12 +61,21 @@ use crate::writing::{Needs, Writing};
 /// How long a read may take before it is given up. A connection that stands still would be waited for for ever.
 const READ_MAX: Duration = Duration::from_secs(30);
 
+/// How many reads of the API go on or wait at once; more are refused.
+const API_ASKED_MAX: usize = 64;
+
+/// How many long reads of the API go on at once: sums and searches, whose work grows with the history.
+const API_LONG_MAX: usize = 2;
+
 /// A store in a PostgreSQL database.
 ///
 /// Times are kept in microseconds; a finer one is refused.
 pub struct PostgresStore {
     commands: mpsc::UnboundedSender<Box<dyn Command>>,
+    address: Address,
     connections: Connections,
+    /// Who reads through this handle.
+    reads: ReadsOf,
     ownership: Ownership,
     heart: Heart,
     time: Time,
@@ -73,11 +84,77 @@ pub struct PostgresStore {
     warnings: Vec<String>,
     /// What of it is gone for good, if anything.
     failed_part: FailedPart,
-    /// Dropped last, without waiting: nobody is left who wants to know.
-    runtime: Option<Runtime>,
+    threads: Arc<Threads>,
+}
+
+/// The store's own threads. They end with the last handle, without waiting: nobody is left who wants to know.
+struct Threads(Option<Runtime>);
+
+impl Threads {
+    fn runtime(&self) -> &Runtime {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Who reads through a handle, and under which bounds.
+#[derive(Clone)]
+enum ReadsOf {
+    /// The engine: nothing waits for a place but a connection.
+    Engine,
+    /// Requests of the API.
+    Api {
+        time_max: Duration,
+        /// For all that go on or wait.
+        asked: Arc<Semaphore>,
+        /// For long ones that go on.
+        long: Arc<Semaphore>,
+    },
+}
+
+/// Ends a task when whoever waits for it is gone.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl PostgresStore {
+    /// The same store for requests of the API. Its reads have connections of their own, so that they take none of the engine's;
+    /// each may take so long and is then ended by the server, and one that its caller does not wait for any more is
+    /// cancelled. Where too many wait or the time is over, it is [`StoreError::Overloaded`]. What is written goes through the
+    /// same writer.
+    pub fn for_api(&self, time_max: Duration) -> Result<PostgresStore> {
+        let _on_its_threads = self.threads.runtime().enter();
+        let reads = ReadsOf::Api {
+            time_max,
+            asked: Arc::new(Semaphore::new(API_ASKED_MAX)),
+            long: Arc::new(Semaphore::new(API_LONG_MAX)),
+        };
+        Ok(PostgresStore {
+            commands: self.commands.clone(),
+            address: self.address.clone(),
+            connections: self.address.api_connections(time_max)?,
+            reads,
+            ownership: self.ownership.clone(),
+            heart: self.heart.clone(),
+            time: self.time.clone(),
+            listeners: self.listeners.clone(),
+            warnings: vec![],
+            failed_part: self.failed_part.clone(),
+            threads: Arc::clone(&self.threads),
+        })
+    }
+
     /// What whoever runs the server should know: settings under which what was acknowledged can be lost.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -104,29 +181,73 @@ impl PostgresStore {
         doing: &'static str,
         work: impl Future<Output = Done<T>> + Send + 'static,
     ) -> Result<T> {
+        match &self.reads {
+            ReadsOf::Engine => self.read_slowly(doing, work).await,
+            ReadsOf::Api { time_max, asked, .. } => self.read_in_time(doing, *time_max, asked, work).await,
+        }
+    }
+
+    /// Reads something whose work grows with the history. It leaves places for what is quickly read.
+    async fn read_long<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = Done<T>> + Send + 'static,
+    ) -> Result<T> {
+        let ReadsOf::Api { time_max, asked, long } = &self.reads else { return self.read_slowly(doing, work).await };
+        let long = Arc::clone(long);
+        let work = async move {
+            let _place = long.acquire_owned().await;
+            work.await
+        };
+        self.read_in_time(doing, *time_max, asked, work).await
+    }
+
+    /// Reads something for the engine.
+    async fn read_slowly<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = Done<T>> + Send + 'static,
+    ) -> Result<T> {
         let slow = |_| Err(Fault::Slow(READ_MAX.as_secs()));
         self.read_on(doing, async move { tokio::time::timeout(READ_MAX, work).await.unwrap_or_else(slow) }).await
     }
 
-    /// Reads something on the store's own threads, however long it takes.
+    /// Reads something for a request of the API: in time, and only as long as its caller waits.
+    async fn read_in_time<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        time_max: Duration,
+        asked: &Arc<Semaphore>,
+        work: impl Future<Output = Done<T>> + Send + 'static,
+    ) -> Result<T> {
+        let overloaded = |why| StoreError::Overloaded { doing, why };
+        let place = Arc::clone(asked).try_acquire_owned();
+        let place = place.map_err(|_| overloaded("too many requests wait for it"))?;
+        let reading = self.threads.runtime().spawn(async move {
+            let read = tokio::time::timeout(time_max, work).await;
+            drop(place);
+            read
+        });
+        let _ends_with_its_caller = AbortOnDrop(reading.abort_handle());
+        match reading.await {
+            Ok(Ok(Ok(read))) => Ok(read),
+            Ok(Ok(Err(fault))) if fault.is_cut_off() => Err(overloaded("it takes longer than a request may")),
+            Ok(Ok(Err(fault))) => Err(fault.while_doing(doing)),
+            Ok(Err(_)) => Err(overloaded("it takes longer than a request may")),
+            Err(_) => Err(StoreError::Unavailable { doing, source: "the store has stopped".into() }),
+        }
+    }
+
+    /// Does something on the store's own threads, however long it takes.
     async fn read_on<T: Send + 'static>(
         &self,
         doing: &'static str,
         work: impl Future<Output = Done<T>> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let runtime = self.runtime.as_ref().expect("it is there until the store is dropped");
-        runtime.spawn(async move { drop(reply.send(work.await)) });
+        self.threads.runtime().spawn(async move { drop(reply.send(work.await)) });
         let gone = |_| StoreError::Unavailable { doing, source: "the store has stopped".into() };
         answer.await.map_err(gone)?.map_err(|fault| fault.while_doing(doing))
-    }
-}
-
-impl Drop for PostgresStore {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 

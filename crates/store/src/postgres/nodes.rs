@@ -92,8 +92,7 @@ impl PostgresStore {
         const WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
         let caught_up = self.write("catching up", Needs::default(), |_| Ok(()));
         let (done, waited) = tokio::sync::oneshot::channel::<()>();
-        let runtime = self.runtime.as_ref().expect("it is there until the store is dropped");
-        runtime.spawn(async move {
+        self.threads.runtime().spawn(async move {
             tokio::time::sleep(WAIT_MAX).await;
             drop(done);
         });

@@ -1,10 +1,11 @@
 //! Opening: the first connection, what the server is, and the schema.
 
+use std::sync::Arc;
+
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Client;
 
-use super::PostgresStore;
 use super::connect::{Address, Connections};
 use super::fault::Done;
 use super::heart::Heart;
@@ -15,6 +16,7 @@ use super::time::Time;
 use super::tls;
 use super::values::At;
 use super::writer::Writer;
+use super::{PostgresStore, ReadsOf, Threads};
 use crate::error::{Result, StoreError};
 use crate::panics::FailedPart;
 
@@ -67,16 +69,20 @@ impl PostgresStore {
             runtime.spawn(failed_part.clone().watch("listener of the database", listening));
         }
         let heart = Heart::start(&address, time.clone(), failed_part.clone()).map_err(failed)?;
+        let threads = Arc::new(Threads(Some(runtime)));
+        let reads = ReadsOf::Engine;
         Ok(PostgresStore {
             commands,
+            address,
             connections,
+            reads,
             ownership,
             heart,
             time,
             listeners,
             warnings,
             failed_part,
-            runtime: Some(runtime),
+            threads,
         })
     }
 }

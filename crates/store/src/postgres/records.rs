@@ -27,7 +27,7 @@ impl Records for PostgresStore {
         let conditions = of_records(filter);
         let order = order(&filter.sort);
         let (limit, offset) = (filter.limit, filter.offset);
-        self.read("reading records", async move {
+        self.read_long("reading records", async move {
             let sql = format!("SELECT count(*) FROM ({ALL}) AS every WHERE {}", conditions.sql);
             let total = count(connections.query(&sql, &conditions.borrowed()).await?[0].get(0));
             let (conditions, page) = conditions.paged(limit, offset);

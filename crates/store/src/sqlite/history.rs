@@ -16,12 +16,12 @@ use crate::roles::History;
 impl History for SqliteStore {
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
         let filter = filter.clone();
-        self.read("reading the history", move |connection| history(connection, &filter)).await
+        self.read_long("reading the history", move |connection| history(connection, &filter)).await
     }
 
     async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
         let filter = filter.clone();
-        self.read("counting the history", move |connection| {
+        self.read_long("counting the history", move |connection| {
             let (conditions, params) = conditions(&filter);
             let sql = format!("SELECT count(*) FROM journal WHERE {conditions}");
             let mut statement = connection.prepare_cached(&sql)?;
@@ -32,7 +32,7 @@ impl History for SqliteStore {
 
     async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
         let filter = filter.clone();
-        self.read("summing up the history", move |connection| totals(connection, &filter)).await
+        self.read_long("summing up the history", move |connection| totals(connection, &filter)).await
     }
 }
 
@@ -53,8 +53,10 @@ fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryI
 
 fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> {
     let (conditions, params) = conditions(filter);
+    // `sum` fails where the numbers end. `total` is a float, which the cast ends there; below 2^53 both are exact.
     let sql = format!(
-        "SELECT agent, verdict, count(*), sum(duration_ms), ifnull(sum(tokens), 0), ifnull(sum(cost_micros), 0)
+        "SELECT agent, verdict, count(*), CAST(total(duration_ms) AS INTEGER), CAST(total(tokens) AS INTEGER),
+            CAST(total(cost_micros) AS INTEGER)
         FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict ORDER BY agent, verdict"
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -95,4 +97,36 @@ fn conditions(filter: &HistoryFilter) -> (String, Vec<Box<dyn ToSql>>) {
     add(" AND shown_at > ?", filter.from.map(|from| Box::new(micros_before(from)) as _));
     add(" AND shown_at <= ?", filter.until.map(|until| Box::new(micros_before(until)) as _));
     (sql, params)
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_core::journal::Verdict;
+
+    use super::super::migrate::{MIGRATIONS, migrate};
+    use super::*;
+
+    #[test]
+    fn sums_end_where_the_numbers_do() {
+        let mut connection = Connection::open_in_memory().expect("memory is there");
+        migrate(&mut connection, MIGRATIONS).expect("the migrations work");
+        let sql = "INSERT INTO journal (seq, at, kind, body, checksum, verdict, agent, shown_at, duration_ms, tokens, cost_micros)
+            VALUES (?1, 0, 'attempt_ended', '{}', 0, 'succeeded', 'a', 0, 1, ?2, ?3)";
+        let most = i64::MAX;
+        for (seq, tokens, cost) in
+            [(1, Some(most), Some(most)), (2, Some(most), Some(3)), (3, None, None), (4, Some(1), None)]
+        {
+            connection.execute(sql, (seq, tokens, cost)).expect("a row");
+        }
+        let totals = totals(&connection, &HistoryFilter::default()).expect("sums");
+        let expected = Totals {
+            agent: "a".to_owned(),
+            verdict: Verdict::Succeeded,
+            attempts: 4,
+            duration_ms: 4,
+            tokens: most as u64,
+            cost_micros: most as u64,
+        };
+        assert_eq!(totals, [expected]);
+    }
 }

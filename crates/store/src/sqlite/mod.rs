@@ -43,6 +43,8 @@ mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -50,8 +52,9 @@ use rusqlite::Connection;
 pub use backup::{Restore, restore};
 pub use import::import;
 
-use self::fault::Done;
-use self::readers::Readers;
+use self::fault::{Done, Fault};
+use self::open::connect_to_read;
+use self::readers::{API_LONG_READERS, API_READERS, Readers};
 use self::session::Session;
 use self::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -63,10 +66,12 @@ use crate::error::{Result, StoreError};
 pub struct SqliteStore {
     // The order matters: the last connection to be closed is the writer's, which empties the write-ahead log; then its
     // lock is let go, and a scratch folder removed.
-    readers: Readers,
-    writer: Option<Writer>,
+    readers: Arc<Readers>,
+    /// Those of long reads, where they have their own.
+    long_readers: Option<Arc<Readers>>,
+    writer: Option<Arc<Writer>>,
     path: PathBuf,
-    _scratch: Option<Scratch>,
+    _scratch: Option<Arc<Scratch>>,
 }
 
 /// A folder that is removed when it is dropped.
@@ -76,6 +81,24 @@ impl SqliteStore {
     /// Where its file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The same store for requests of the API. Its reads have places of their own, so that they take none of the engine's; each
+    /// may take so long and is then cut off, and one that its caller does not wait for any more is dropped. Where too many
+    /// wait or the time is over, it is [`StoreError::Overloaded`]. What is written goes through the same writer.
+    pub fn for_api(&self, time_max: Duration) -> Result<SqliteStore> {
+        let start = |count| {
+            let connections = (0..count).map(|_| connect_to_read(&self.path)).collect::<Done<Vec<Connection>>>()?;
+            Readers::start(connections, Some(time_max)).map(Arc::new)
+        };
+        let failed = |fault: Fault| fault.while_doing("opening the database for the API");
+        Ok(SqliteStore {
+            readers: start(API_READERS).map_err(failed)?,
+            long_readers: Some(start(API_LONG_READERS).map_err(failed)?),
+            writer: self.writer.clone(),
+            path: self.path.clone(),
+            _scratch: self._scratch.clone(),
+        })
     }
 
     /// Has the writer do something, and waits until it is on the disk.
@@ -106,9 +129,18 @@ impl SqliteStore {
         self.readers.read(doing, work).await
     }
 
+    /// Reads something whose work grows with the history. It takes no place of what is quickly read.
+    async fn read_long<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Done<T> + Send + 'static,
+    ) -> Result<T> {
+        self.long_readers.as_ref().unwrap_or(&self.readers).read(doing, work).await
+    }
+
     fn writer(&self, doing: &'static str) -> Result<&Writer> {
         let none = || StoreError::Database { doing, source: "the database was opened only to read it".into() };
-        self.writer.as_ref().ok_or_else(none)
+        self.writer.as_deref().ok_or_else(none)
     }
 }
 

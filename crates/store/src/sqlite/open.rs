@@ -103,7 +103,13 @@ fn open(path: &Path, durability: Durability, scratch: Option<Scratch>) -> Done<S
     lock.note_head(session.head);
     let readers = start_readers(path)?;
     let writer = Writer::start(session, beside(path, "-wal"), lock).map_err(Fault::other)?;
-    Ok(SqliteStore { writer: Some(writer), readers, path: path.to_owned(), _scratch: scratch })
+    Ok(SqliteStore {
+        writer: Some(Arc::new(writer)),
+        readers,
+        long_readers: None,
+        path: path.to_owned(),
+        _scratch: scratch.map(Arc::new),
+    })
 }
 
 fn open_read_only(path: &Path) -> Done<SqliteStore> {
@@ -112,14 +118,14 @@ fn open_read_only(path: &Path) -> Done<SqliteStore> {
         return Err(StoreError::NotFound { what: "the database", id: path.display().to_string() }.into());
     }
     let readers = start_readers(path)?;
-    Ok(SqliteStore { writer: None, readers, path: path.to_owned(), _scratch: None })
+    Ok(SqliteStore { writer: None, readers, long_readers: None, path: path.to_owned(), _scratch: None })
 }
 
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
 
-fn start_readers(path: &Path) -> Done<Readers> {
+fn start_readers(path: &Path) -> Done<Arc<Readers>> {
     let connections = (0..READERS).map(|_| connect_to_read(path)).collect::<Done<Vec<Connection>>>()?;
-    Readers::start(connections)
+    Ok(Arc::new(Readers::start(connections, None)?))
 }
 
 /// A connection that can only read, to a database whose schema is the one that this binary knows.

@@ -25,7 +25,7 @@ const ALL: &str = include_str!("sql/records.sql");
 impl Records for SqliteStore {
     async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
         let filter = filter.clone();
-        self.read("reading records", move |connection| {
+        self.read_long("reading records", move |connection| {
             let conditions = of_records(&filter);
             let sql = format!("SELECT count(*) FROM ({ALL}) WHERE {}", conditions.sql);
             let total = count(

@@ -31,7 +31,8 @@ fn a_schedule_is_saved_shown_listed_and_deleted(on: On) {
         (&saved["zoneId"], &saved["cronSchedules"], &saved["paused"]),
         (&json!("Europe/Paris"), &json!([]), &json!(false))
     );
-    assert_eq!((&saved["createdBy"], &saved["updatedBy"]), (&json!("ada"), &json!("operator")));
+    assert_eq!(saved["createdBy"], "ada");
+    assert!(saved["updatedBy"].as_str().unwrap().starts_with("operator@"), "{saved}");
     assert_eq!(saved["startWorkflowRequest"], json!({"name": "report", "version": 1, "input": {"from": "nightly"}}));
     assert_eq!((&saved["scheduleStartTime"], &saved["scheduleEndTime"]), (&Value::Null, &Value::Null));
     assert!(saved.get("orgId").is_none() && saved.get("warnings").is_none(), "{saved}");

@@ -3,6 +3,7 @@
 mod examples;
 mod face;
 mod import;
+mod javascript;
 mod python;
 mod races;
 mod scenarios;

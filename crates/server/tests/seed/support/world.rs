@@ -110,6 +110,7 @@ impl World {
             meters: Arc::default(),
             doors: Arc::new(Doors::new(vec![])),
             pulse: Pulse::new(CancellationToken::new()),
+            calculations: Default::default(),
         };
         let agents = Arc::new(Agents::new(Arc::clone(&clock), Arc::clone(&store)));
         let (router, nodes) = (router(app), BTreeMap::new());

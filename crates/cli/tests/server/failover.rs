@@ -46,7 +46,7 @@ fn commands_go_on_when_their_own_node_was_killed() {
     assert_eq!(nodes(&blue)[0]["name"], "green");
     // A folder where no node ever was finds one, too, with a token of its own.
     let elsewhere = folder("failover-elsewhere");
-    let token = green.read("punctual.token");
+    let token = blue.read("punctual.token");
     let output = elsewhere.punctual_with(&["trigger", "quick"], &[("PUNCTUAL_TOKEN", token.trim())]);
     assert!(output.status.success(), "{output:?}");
     // Whoever names several gets the one that answers.

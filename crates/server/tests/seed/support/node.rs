@@ -65,12 +65,16 @@ impl Node {
         Node { hall, stop }
     }
 
-    /// How many of its tasks wait for the clock when it has nothing to do: all but the ones that watch over planning and that
-    /// take what is printed. One that has not all its loops yet, or not any more, is coming or going.
+    /// How many of its tasks wait for the clock when it has nothing to do: all but the one that takes what is
+    /// printed. One that has not all its loops yet, or not any more, is coming or going.
     pub(super) fn resting_when_idle(&self) -> usize {
+<<<<<<< HEAD
         const WITH_ALL_LOOPS: usize = 6;
+=======
+        const WITH_ALL_LOOPS: usize = 4;
+>>>>>>> life
         let alive = self.alive();
-        if alive < WITH_ALL_LOOPS { alive } else { alive - 2 }
+        if alive < WITH_ALL_LOOPS { alive } else { alive - 1 }
     }
 
     pub(super) fn alive(&self) -> usize {

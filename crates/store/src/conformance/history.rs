@@ -302,8 +302,13 @@ pub fn a_skip_keeps_the_pause_that_it_was_for(bench: &mut Bench) {
     let [id] = bench.plan(schedule, &["09:00:00"])[..] else { panic!("one run") };
     let node = bench.join("a");
     let claimed = bench.claim_one(node);
-    let pause =
-        Pause { kind: PauseKind::Paused, at: bench.now, source: "ada".to_owned(), reason: Some("too loud".to_owned()) };
+    let pause = Pause {
+        kind: PauseKind::Paused,
+        at: bench.now,
+        source: "ada".to_owned(),
+        reason: Some("too loud".to_owned()),
+        until: None,
+    };
     bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(pause.clone()));
     bench.settle(&claimed, Decision::Start);
     bench.edit(schedule, |schedule| schedule.state = ScheduleState::Active);

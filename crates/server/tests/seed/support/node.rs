@@ -68,11 +68,7 @@ impl Node {
     /// How many of its tasks wait for the clock when it has nothing to do: all but the one that takes what is
     /// printed. One that has not all its loops yet, or not any more, is coming or going.
     pub(super) fn resting_when_idle(&self) -> usize {
-<<<<<<< HEAD
-        const WITH_ALL_LOOPS: usize = 6;
-=======
-        const WITH_ALL_LOOPS: usize = 4;
->>>>>>> life
+        const WITH_ALL_LOOPS: usize = 5;
         let alive = self.alive();
         if alive < WITH_ALL_LOOPS { alive } else { alive - 1 }
     }

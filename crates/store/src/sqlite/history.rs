@@ -112,8 +112,8 @@ mod tests {
     fn sums_end_where_the_numbers_do() {
         let mut connection = Connection::open_in_memory().expect("memory is there");
         migrate(&mut connection, MIGRATIONS).expect("the migrations work");
-        let sql = "INSERT INTO journal (seq, at, kind, body, checksum, verdict, agent, shown_at, duration_ms, tokens, cost_micros)
-            VALUES (?1, 0, 'attempt_ended', '{}', 0, 'succeeded', 'a', 0, 1, ?2, ?3)";
+        let sql = "INSERT INTO journal (seq, at, kind, body, checksum, verdict, agent, shown_at, is_final, duration_ms, tokens, cost_micros)
+            VALUES (?1, 0, 'attempt_ended', '{}', 0, 'succeeded', 'a', 0, 1, 1, ?2, ?3)";
         let most = i64::MAX;
         for (seq, tokens, cost) in
             [(1, Some(most), Some(most)), (2, Some(most), Some(3)), (3, None, None), (4, Some(1), None)]
@@ -125,6 +125,7 @@ mod tests {
             agent: "a".to_owned(),
             verdict: Verdict::Succeeded,
             attempts: 4,
+            runs: 4,
             duration_ms: 4,
             tokens: most as u64,
             cost_micros: most as u64,

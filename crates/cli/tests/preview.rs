@@ -32,10 +32,10 @@ fn the_table_shows_local_time_utc_offset_and_what_the_clock_did() {
     let expected = "\
 At 09:00, Monday to Friday, America/New_York
 
- LOCAL                    UTC                   OFFSET  NOTE
- Fri 2026-03-06 09:00:00  2026-03-06T14:00:00Z  -05:00
- Mon 2026-03-09 09:00:00  2026-03-09T13:00:00Z  -04:00  the clock has changed: the offset was -05:00
- Tue 2026-03-10 09:00:00  2026-03-10T13:00:00Z  -04:00
+LOCAL                    UTC                   OFFSET  NOTE
+Fri 2026-03-06 09:00:00  2026-03-06T14:00:00Z  -05:00
+Mon 2026-03-09 09:00:00  2026-03-09T13:00:00Z  -04:00  the clock has changed: the offset was -05:00
+Tue 2026-03-10 09:00:00  2026-03-10T13:00:00Z  -04:00
 ";
     assert_eq!(stdout(&new_york(&args)), expected);
 }

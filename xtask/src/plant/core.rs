@@ -13,8 +13,8 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a bound inside a gap loses the rest",
         "plan/answering.rs",
-        "        stop_before(plan, &next);\n",
-        "        let _ = next;\n",
+        "        stop_before(plan, next_at);\n",
+        "        let _ = next_at;\n",
     ),
     ("what was shown before is answered again", "plan/due.rs", "cursor.is_new(slot) && !planning", "!planning"),
     (

@@ -86,7 +86,7 @@ pub(super) const BUGS: &[Bug] = &[
         &["I11"],
         &[(
             "core/src/plan/answering.rs",
-            "                stop_before(plan, &slot);\n",
+            "                stop_before(plan, slot.scheduled_at);\n",
             "                plan.cursor.pass_until(timetable, until);\n",
         )],
     ),

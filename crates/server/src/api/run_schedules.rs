@@ -1,6 +1,7 @@
 //! Which schedule runs belong to, for entries of the journal that name runs alone.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Known;
 
 use punctual_core::journal::{Body, Entry};
 use punctual_core::{RunId, ScheduleId};
@@ -37,11 +38,10 @@ impl RunSchedules {
     /// Adds the schedule to an event that names a run alone. A run that is gone and was never seen here has none.
     pub(crate) async fn complete(&mut self, event: &mut Event, store: &dyn Store) -> Result<()> {
         let (None, Some(run)) = (event.schedule_id, event.execution_id) else { return Ok(()) };
-        if !self.known.contains_key(&run) {
-            let found = store.run(run).await?;
-            self.known.insert(run, found.and_then(|run| run.schedule));
-        }
-        event.schedule_id = self.known.get(&run).copied().flatten();
+        event.schedule_id = match self.known.entry(run) {
+            Known::Occupied(known) => *known.get(),
+            Known::Vacant(unknown) => *unknown.insert(store.run(run).await?.and_then(|run| run.schedule)),
+        };
         Ok(())
     }
 }

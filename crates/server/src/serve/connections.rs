@@ -1,11 +1,13 @@
-//! Which connections are open, and which give way: where all places are taken, a new client is more welcome than one that asks
-//! nothing, so that silent sockets keep nobody out.
+//! Which connections are open, and which give way: where all places are taken, a new client is more welcome than one that has asked
+//! nothing for a while, so that silent sockets keep nobody out. Of many who come at once and ask, the last wait for the first.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -13,6 +15,12 @@ use super::ConnectionLimits;
 
 /// So many connections may be about to close, beyond those that are counted.
 const CLOSING_MAX: usize = 32;
+
+/// So long a connection has to ask something before it may have to give way: its request may be on its way.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// So long the next client waits for a place while all who are there are being answered.
+const FULL_WAIT: Duration = Duration::from_secs(5);
 
 /// The connections of a server.
 #[derive(Clone)]
@@ -23,7 +31,8 @@ pub(super) struct Connections {
 struct Shared {
     limits: ConnectionLimits,
     open: Mutex<Open>,
-    has_closed: Notify,
+    /// A connection has ended, or has been answered.
+    has_changed: Notify,
 }
 
 #[derive(Default)]
@@ -32,7 +41,7 @@ struct Open {
     connections: BTreeMap<u64, Connection>,
     /// Those that have to give way and are not gone yet.
     closing: usize,
-    /// Counts connections, and the moments at which one begins to be idle.
+    /// Counts connections.
     last: u64,
     /// Whether it was told that there is no place.
     is_full: bool,
@@ -42,39 +51,53 @@ struct Connection {
     from: IpAddr,
     /// How many requests are being answered.
     busy: u32,
-    idle_since: u64,
+    idle_since: Instant,
     close: CancellationToken,
 }
 
 impl Connections {
     pub(super) fn new(limits: ConnectionLimits) -> Connections {
-        Connections { shared: Arc::new(Shared { limits, open: Mutex::default(), has_closed: Notify::new() }) }
+        Connections { shared: Arc::new(Shared { limits, open: Mutex::default(), has_changed: Notify::new() }) }
     }
 
-    /// Waits while too many connections are about to close.
+    /// Waits for a place for the next connection, for a while: there is one, or an idle connection can give way.
     pub(super) async fn room(&self) {
-        while CLOSING_MAX <= self.open().closing {
-            self.shared.has_closed.notified().await;
+        let deadline = Instant::now() + FULL_WAIT;
+        loop {
+            let now = Instant::now();
+            // Whatever changes from here on is heard.
+            let has_changed = self.shared.has_changed.notified();
+            let look_again_at = match self.open().next_place(&self.shared.limits, now) {
+                Some(at) if at <= now => return,
+                Some(at) => at,
+                None => deadline,
+            };
+            if deadline <= now {
+                return;
+            }
+            tokio::time::timeout_at(look_again_at.min(deadline), has_changed).await.ok();
         }
     }
 
     /// A place for a connection. Where there is none, the one that has been idle for the longest gives way: one from the same
-    /// address if that has too many, else any. None if all are busy.
-    pub(super) fn admit(&self, from: IpAddr) -> Option<Place> {
+    /// address if that has too many, else any. None if none has been idle for a while.
+    pub(super) fn admit(&self, from: IpAddr, now: Instant) -> Option<Place> {
         let from = origin(from);
         let limits = &self.shared.limits;
         let mut open = self.open();
         let same = open.connections.values().filter(|it| it.from == from).count();
-        let only_from = limits.per_address.is_some_and(|most| most <= same).then_some(from);
+        // Who is on this machine is no stranger, and many: a proxy, scripts, people.
+        let per_address = limits.per_address.filter(|_| !from.is_loopback());
+        let only_from = per_address.is_some_and(|most| most <= same).then_some(from);
         if only_from.is_some() || limits.connections <= open.connections.len() {
             open.tell_full(only_from, limits);
-            open.close_idle(only_from)?;
+            open.close_idle(only_from, now)?;
         } else if open.connections.len() < limits.connections / 2 {
             open.is_full = false;
         }
         open.last += 1;
         let (number, close) = (open.last, CancellationToken::new());
-        open.connections.insert(number, Connection { from, busy: 0, idle_since: number, close: close.clone() });
+        open.connections.insert(number, Connection { from, busy: 0, idle_since: now, close: close.clone() });
         drop(open);
         Some(Place { handle: Handle { connections: self.clone(), number }, close })
     }
@@ -85,6 +108,18 @@ impl Connections {
 }
 
 impl Open {
+    /// From when on there is a place for another connection, if nothing changes.
+    fn next_place(&self, limits: &ConnectionLimits, now: Instant) -> Option<Instant> {
+        if CLOSING_MAX <= self.closing {
+            return None;
+        }
+        if self.connections.len() < limits.connections {
+            return Some(now);
+        }
+        let idle = self.connections.values().filter(|it| it.busy == 0);
+        idle.map(|it| it.idle_since + GRACE).min()
+    }
+
     fn tell_full(&mut self, only_from: Option<IpAddr>, limits: &ConnectionLimits) {
         if std::mem::replace(&mut self.is_full, true) {
             return;
@@ -102,8 +137,8 @@ impl Open {
     }
 
     /// Closes the connection that has been idle for the longest.
-    fn close_idle(&mut self, only_from: Option<IpAddr>) -> Option<()> {
-        let idle = self.connections.iter().filter(|(_, it)| it.busy == 0);
+    fn close_idle(&mut self, only_from: Option<IpAddr>, now: Instant) -> Option<()> {
+        let idle = self.connections.iter().filter(|(_, it)| it.busy == 0 && it.idle_since + GRACE <= now);
         let idle = idle.filter(|(_, it)| only_from.is_none_or(|from| it.from == from));
         let (number, _) = idle.min_by_key(|(_, it)| it.idle_since)?;
         let number = *number;
@@ -146,7 +181,7 @@ impl Drop for Place {
             open.closing -= 1;
         }
         drop(open);
-        self.handle.connections.shared.has_closed.notify_one();
+        self.handle.connections.shared.has_changed.notify_one();
     }
 }
 
@@ -173,12 +208,12 @@ pub(super) struct Busy(Handle);
 impl Drop for Busy {
     fn drop(&mut self) {
         let mut open = self.0.connections.open();
-        open.last += 1;
-        let now = open.last;
         if let Some(connection) = open.connections.get_mut(&self.0.number) {
             connection.busy -= 1;
-            connection.idle_since = now;
+            connection.idle_since = Instant::now();
         }
+        drop(open);
+        self.0.connections.shared.has_changed.notify_one();
     }
 }
 
@@ -195,53 +230,87 @@ mod tests {
         (open.closing, open.connections.len())
     }
 
-    fn address(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn admit(connections: &Connections, address: &str) -> Option<Place> {
+        connections.admit(address.parse().unwrap(), Instant::now())
     }
 
-    #[test]
-    fn the_one_that_is_idle_for_the_longest_gives_way() {
+    async fn pass(time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_one_that_is_idle_for_the_longest_gives_way() {
         let connections = connections(3, None);
-        let places: Vec<Place> = (0..3).map(|_| connections.admit(address("10.0.0.1")).unwrap()).collect();
+        let places: Vec<Place> = (0..3).map(|_| admit(&connections, "10.0.0.1").unwrap()).collect();
+        pass(GRACE).await;
         // The first has asked something since.
         drop(places[0].handle().busy());
-        let next = connections.admit(address("10.0.0.2"));
+        let next = admit(&connections, "10.0.0.2");
         let closed: Vec<bool> = places.iter().map(|place| place.close.is_cancelled()).collect();
         assert!(next.is_some());
         assert_eq!(closed, [false, true, false]);
     }
 
-    #[test]
-    fn nobody_who_is_answered_gives_way() {
+    #[tokio::test(start_paused = true)]
+    async fn nobody_who_is_answered_or_has_just_come_gives_way() {
         let connections = connections(2, None);
-        let places = [connections.admit(address("10.0.0.1")).unwrap(), connections.admit(address("10.0.0.1")).unwrap()];
+        let places = [admit(&connections, "10.0.0.1").unwrap(), admit(&connections, "10.0.0.1").unwrap()];
+        assert!(admit(&connections, "10.0.0.2").is_none(), "their requests may be on their way");
         let busy: Vec<Busy> = places.iter().map(|place| place.handle().busy()).collect();
-        assert!(connections.admit(address("10.0.0.2")).is_none());
+        pass(GRACE).await;
+        assert!(admit(&connections, "10.0.0.2").is_none());
         drop(busy);
-        assert!(connections.admit(address("10.0.0.2")).is_some());
+        pass(GRACE).await;
+        assert!(admit(&connections, "10.0.0.2").is_some());
     }
 
-    #[test]
-    fn who_has_too_many_takes_from_nobody_else() {
+    #[tokio::test(start_paused = true)]
+    async fn who_has_too_many_takes_from_nobody_else() {
         let connections = connections(10, Some(2));
-        let other = connections.admit(address("10.0.0.9")).unwrap();
-        let own =
-            [connections.admit(address("2001:db8::1")).unwrap(), connections.admit(address("2001:db8::2")).unwrap()];
-        let third = connections.admit(address("2001:db8::3"));
+        let other = admit(&connections, "10.0.0.9").unwrap();
+        let own = [admit(&connections, "2001:db8::1").unwrap(), admit(&connections, "2001:db8::2").unwrap()];
+        assert!(admit(&connections, "2001:db8::3").is_none());
+        pass(GRACE).await;
+        let third = admit(&connections, "2001:db8::3");
         assert!(third.is_some() && own[0].close.is_cancelled());
         assert!(!own[1].close.is_cancelled() && !other.close.is_cancelled());
-        assert!(connections.admit(address("2001:db8:0:1::1")).is_some(), "another network");
+        assert!(admit(&connections, "2001:db8:0:1::1").is_some(), "another network");
+        let here: Vec<Place> = (0..4).map(|_| admit(&connections, "127.0.0.1").unwrap()).collect();
+        assert_eq!(here.len(), 4, "this machine has as many as there are");
     }
 
-    #[test]
-    fn a_place_is_free_again_however_it_ended() {
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_waited_for_and_not_for_ever() {
+        let connections = connections(2, None);
+        let places = [admit(&connections, "10.0.0.1").unwrap(), admit(&connections, "10.0.0.1").unwrap()];
+        let began = Instant::now();
+        connections.room().await;
+        assert_eq!(began.elapsed(), GRACE, "the first may give way then");
+        let busy: Vec<Busy> = places.iter().map(|place| place.handle().busy()).collect();
+        let began = Instant::now();
+        connections.room().await;
+        assert_eq!(began.elapsed(), FULL_WAIT, "all are being answered");
+        let waiting = tokio::spawn({
+            let connections = connections.clone();
+            async move { connections.room().await }
+        });
+        pass(Duration::from_millis(1)).await;
+        let began = Instant::now();
+        drop((busy, places));
+        waiting.await.unwrap();
+        assert_eq!(began.elapsed(), Duration::ZERO, "a place is free");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_free_again_however_it_ended() {
         let connections = connections(1, None);
-        let first = connections.admit(address("10.0.0.1")).unwrap();
+        let first = admit(&connections, "10.0.0.1").unwrap();
         let busy = first.handle().busy();
         drop(first);
-        let second = connections.admit(address("10.0.0.1")).expect("it is free");
+        let second = admit(&connections, "10.0.0.1").expect("it is free");
         drop(busy);
-        let third = connections.admit(address("10.0.0.1")).expect("the second gives way");
+        pass(GRACE).await;
+        let third = admit(&connections, "10.0.0.1").expect("the second gives way");
         assert!(second.close.is_cancelled());
         assert_eq!(counts(&connections), (1, 1));
         drop((second, third));

@@ -24,6 +24,7 @@ use punctual_store::catch_panic;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tracing::{debug, error, warn};
@@ -49,7 +50,8 @@ const HEAD_MAX: usize = 64 * 1024;
 pub struct ConnectionLimits {
     /// How many there may be in all.
     pub connections: usize,
-    /// How many there may be from one address; no limit behind a proxy, which is one address for everybody.
+    /// How many there may be from one address, unless it is this machine's; no limit behind a proxy, which is one address for
+    /// everybody.
     pub per_address: Option<usize>,
     /// How long a connection may be open without the whole head of a request.
     pub idle: Duration,
@@ -118,7 +120,7 @@ async fn take_connections(
                 }
             }
         };
-        let Some(place) = connections.admit(from.ip()) else {
+        let Some(place) = connections.admit(from.ip(), Instant::now()) else {
             refuse(&stream);
             continue;
         };

@@ -173,7 +173,7 @@ mod tests {
         assert!(client("punctual -- punctual why --server=https://elsewhere.example mor").is_none());
         assert!(client("punctual -- punctual why mor").is_some());
         let there = client("punctual -- punctual why --database sqlite:other.db mor").unwrap();
-        assert_eq!(there.database.database.to_string(), "sqlite:other.db");
+        assert_eq!(there.database.database.to_string(), "other.db");
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub(super) const SERVER: Keys = Keys {
             "max_connections_per_address",
             "1 to 100000",
             "`128`",
-            "how many of them may come from one other machine; no limit with `--behind-proxy`",
+            "how many of them may come from one address; unless it is set, this machine has no limit; none for anybody with `--behind-proxy`",
         ),
         key(
             "idle_timeout_seconds",

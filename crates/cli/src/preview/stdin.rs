@@ -154,7 +154,10 @@ mod tests {
                 let request = format!(r#"{{{trigger},"from":"{from}","count":1,"zone":"Pacific/Apia"}}"#);
                 let mut output = vec![];
                 answer_lines(request.as_bytes(), &mut output, &Zones::bundled()).unwrap();
-                assert!(output.starts_with(br#"{"slots":["#), "{request}: {}", String::from_utf8_lossy(&output));
+                let output = String::from_utf8_lossy(&output);
+                // An interval counts from an instant, which has to be one that is kept.
+                let is_refused = trigger.contains("every") && output.contains("lies before the year 1");
+                assert!(output.starts_with(r#"{"slots":["#) || is_refused, "{request}: {output}");
             }
         }
     }

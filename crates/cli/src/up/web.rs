@@ -78,7 +78,8 @@ impl WebArgs {
         ConnectionLimits {
             connections,
             // Behind a proxy everybody has the same address.
-            per_address: (!self.behind_proxy).then_some(config.max_connections_per_address as usize),
+            per_address: (!self.behind_proxy).then_some(config.connections_per_address() as usize),
+            spares_loopback: config.max_connections_per_address.is_none(),
             idle: seconds(config.idle_timeout_seconds),
             write: seconds(config.write_timeout_seconds),
         }

@@ -149,7 +149,9 @@ fn the_demo_shows_something_within_a_minute() {
     place.until("every agent has succeeded", |_| {
         let metrics = api.get("/api/executions/metrics").json(200);
         let succeeded = metrics["successCount"].as_u64() >= Some(4);
-        succeeded && metrics["failCount"].as_u64() >= Some(1) && metrics["estimatedCostUsd"].as_f64() > Some(0.0)
+        // One of them is tried a second time.
+        let is_retried = metrics["totalRuns"].as_u64() < metrics["totalAttempts"].as_u64();
+        succeeded && is_retried && metrics["estimatedCostUsd"].as_f64() > Some(0.0)
     });
     assert_eq!(api.get("/api/schedules").json(200).as_array().map(Vec::len), Some(4));
     assert!(server.stop().success());

@@ -103,10 +103,10 @@ impl Session {
         self.runtime.block_on(self.client.batch_execute(sql)).unwrap();
     }
 
-    /// How many searches wait for the table of records.
+    /// How many searches wait for the table of records. The server shows the beginning of a statement only.
     fn waiting(&self) -> i64 {
         let sql = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
-            WHERE NOT granted AND relation = 'records'::regclass AND query LIKE '%AS every%'";
+            WHERE NOT granted AND relation = 'records'::regclass AND query LIKE 'SELECT count(*) FROM (%'";
         self.runtime.block_on(self.client.query_one(sql, &[])).unwrap().get(0)
     }
 }

@@ -86,8 +86,7 @@ impl Connections {
         let limits = &self.shared.limits;
         let mut open = self.open();
         let same = open.connections.values().filter(|it| it.from == from).count();
-        // Who is on this machine is no stranger, and many: a proxy, scripts, people.
-        let per_address = limits.per_address.filter(|_| !from.is_loopback());
+        let per_address = limits.per_address.filter(|_| !(limits.spares_loopback && from.is_loopback()));
         let only_from = per_address.is_some_and(|most| most <= same).then_some(from);
         if only_from.is_some() || limits.connections <= open.connections.len() {
             open.tell_full(only_from, limits);

@@ -50,9 +50,10 @@ const HEAD_MAX: usize = 64 * 1024;
 pub struct ConnectionLimits {
     /// How many there may be in all.
     pub connections: usize,
-    /// How many there may be from one address, unless it is this machine's; no limit behind a proxy, which is one address for
-    /// everybody.
+    /// How many there may be from one address; no limit behind a proxy, which is one address for everybody.
     pub per_address: Option<usize>,
+    /// Whether clients on this machine may have as many as there are: a proxy, scripts, people.
+    pub spares_loopback: bool,
     /// How long a connection may be open without the whole head of a request.
     pub idle: Duration,
     /// How long a client may leave what was sent to it unread.
@@ -62,7 +63,13 @@ pub struct ConnectionLimits {
 impl Default for ConnectionLimits {
     fn default() -> ConnectionLimits {
         let patience = Duration::from_secs(30);
-        ConnectionLimits { connections: 512, per_address: Some(128), idle: patience, write: patience }
+        ConnectionLimits {
+            connections: 512,
+            per_address: Some(128),
+            spares_loopback: true,
+            idle: patience,
+            write: patience,
+        }
     }
 }
 

@@ -61,8 +61,11 @@ use crate::writing::{Needs, Writing};
 /// How long a read may take before it is given up. A connection that stands still would be waited for for ever.
 const READ_MAX: Duration = Duration::from_secs(30);
 
-/// How many reads of the API go on or wait at once; more are refused.
-const API_ASKED_MAX: usize = 64;
+/// How many reads of the API go on or wait at once, more than there are connections of clients; more are refused.
+const API_ASKED_MAX: usize = 1_024;
+
+/// How many of them may be long ones.
+const API_LONG_ASKED_MAX: usize = 64;
 
 /// How many long reads of the API go on at once: sums and searches, whose work grows with the history.
 const API_LONG_MAX: usize = 2;
@@ -114,6 +117,8 @@ enum ReadsOf {
         time_max: Duration,
         /// For all that go on or wait.
         asked: Arc<Semaphore>,
+        /// The same for long ones.
+        long_asked: Arc<Semaphore>,
         /// For long ones that go on.
         long: Arc<Semaphore>,
     },
@@ -138,6 +143,7 @@ impl PostgresStore {
         let reads = ReadsOf::Api {
             time_max,
             asked: Arc::new(Semaphore::new(API_ASKED_MAX)),
+            long_asked: Arc::new(Semaphore::new(API_LONG_ASKED_MAX)),
             long: Arc::new(Semaphore::new(API_LONG_MAX)),
         };
         Ok(PostgresStore {
@@ -193,13 +199,15 @@ impl PostgresStore {
         doing: &'static str,
         work: impl Future<Output = Done<T>> + Send + 'static,
     ) -> Result<T> {
-        let ReadsOf::Api { time_max, asked, long } = &self.reads else { return self.read_slowly(doing, work).await };
+        let ReadsOf::Api { time_max, long_asked, long, .. } = &self.reads else {
+            return self.read_slowly(doing, work).await;
+        };
         let long = Arc::clone(long);
         let work = async move {
             let _place = long.acquire_owned().await;
             work.await
         };
-        self.read_in_time(doing, *time_max, asked, work).await
+        self.read_in_time(doing, *time_max, long_asked, work).await
     }
 
     /// Reads something for the engine.

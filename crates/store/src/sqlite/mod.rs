@@ -87,14 +87,13 @@ impl SqliteStore {
     /// may take so long and is then cut off, and one that its caller does not wait for any more is dropped. Where too many
     /// wait or the time is over, it is [`StoreError::Overloaded`]. What is written goes through the same writer.
     pub fn for_api(&self, time_max: Duration) -> Result<SqliteStore> {
-        let start = |count| {
-            let connections = (0..count).map(|_| connect_to_read(&self.path)).collect::<Done<Vec<Connection>>>()?;
-            Readers::start(connections, Some(time_max)).map(Arc::new)
-        };
+        let connect = |count| (0..count).map(|_| connect_to_read(&self.path)).collect::<Done<Vec<Connection>>>();
+        let start = |count| connect(count).and_then(|it| Readers::start(it, Some(time_max))).map(Arc::new);
+        let start_long = |count| connect(count).and_then(|it| Readers::start_long(it, time_max)).map(Arc::new);
         let failed = |fault: Fault| fault.while_doing("opening the database for the API");
         Ok(SqliteStore {
             readers: start(API_READERS).map_err(failed)?,
-            long_readers: Some(start(API_LONG_READERS).map_err(failed)?),
+            long_readers: Some(start_long(API_LONG_READERS).map_err(failed)?),
             writer: self.writer.clone(),
             path: self.path.clone(),
             _scratch: self._scratch.clone(),

@@ -26,9 +26,12 @@ pub(super) const API_READERS: usize = 2;
 /// How many long reads of the API go on at once: sums and searches, whose work grows with the history.
 pub(super) const API_LONG_READERS: usize = 2;
 
-/// The most reads that wait for a reader. The engine's wait for a place in the queue; the API's are refused.
+/// The most reads that wait for a reader: more than there are connections. The engine's wait for a place in the queue; the API's
+/// are refused.
 const WAITING_MAX: usize = 1_024;
-const API_WAITING_MAX: usize = 64;
+
+/// The same for long reads of the API, each of which keeps the others waiting for long.
+const LONG_WAITING_MAX: usize = 64;
 
 /// How many steps of SQLite's machine are between two looks at the bound: about a millisecond.
 const STEPS: i32 = 100_000;
@@ -96,7 +99,16 @@ impl Drop for DropsQuestion {
 impl Readers {
     /// Starts a thread for each connection. With a time, reads have a deadline, and are refused when too many wait.
     pub(super) fn start(connections: Vec<Connection>, time_max: Option<Duration>) -> Done<Readers> {
-        let (queue, reads) = mpsc::channel::<Read>(if time_max.is_some() { API_WAITING_MAX } else { WAITING_MAX });
+        Readers::start_with(connections, time_max, WAITING_MAX)
+    }
+
+    /// The same for long reads of the API.
+    pub(super) fn start_long(connections: Vec<Connection>, time_max: Duration) -> Done<Readers> {
+        Readers::start_with(connections, Some(time_max), LONG_WAITING_MAX)
+    }
+
+    fn start_with(connections: Vec<Connection>, time_max: Option<Duration>, waiting_max: usize) -> Done<Readers> {
+        let (queue, reads) = mpsc::channel::<Read>(waiting_max);
         let reads = Arc::new(Mutex::new(reads));
         let mut threads = vec![];
         for mut connection in connections {
@@ -265,7 +277,7 @@ mod tests {
     fn more_than_may_wait_are_refused_at_once() {
         let store = SqliteStore::in_memory().expect("a database can be made");
         let api = store.for_api(Duration::from_secs(3_600)).expect("it opens");
-        let mut waiting: Vec<_> = (0..API_LONG_READERS + API_WAITING_MAX).map(|_| Box::pin(endless(&api))).collect();
+        let mut waiting: Vec<_> = (0..API_LONG_READERS + LONG_WAITING_MAX).map(|_| Box::pin(endless(&api))).collect();
         waiting.iter_mut().for_each(|read| drop(read.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
         let refused = (0..API_LONG_READERS + 1).find_map(|_| {
             let mut one_more = pin!(endless(&api));

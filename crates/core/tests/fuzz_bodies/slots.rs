@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::ScheduleId;
 use punctual_core::schedule::{Bounds, Trigger};
 use punctual_core::time::{Elapsed, Slot, Timetable};
+use punctual_core::{ScheduleId, storable};
 use uuid::Uuid;
 
 use super::check_one_line;
@@ -87,8 +87,8 @@ fn check_order(slots: &[Slot]) {
 
 /// Bounds hide slots and change none.
 fn check_bounds(timetable: &Timetable, settings: &Settings) {
-    let at = settings.at;
-    let until = at.checked_add(SignedDuration::from_hours(24 * 40)).unwrap_or(Timestamp::MAX);
+    let at = storable::instant(settings.at);
+    let until = storable::instant(at.checked_add(SignedDuration::from_hours(24 * 40)).unwrap_or(Timestamp::MAX));
     let bounds = Bounds::new(Some(at), Some(until), None).unwrap();
     let bounded = timetable.clone().with_bounds(bounds);
     let found: Vec<Slot> = bounded.slots(Timestamp::MIN).take(TAKEN).collect();

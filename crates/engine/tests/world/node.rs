@@ -13,7 +13,7 @@ use punctual_engine::ids::RandomIds;
 use punctual_engine::node::{self, NodeError, Nudges, Parts};
 use punctual_engine::roster::{Agents, Roster};
 use punctual_engine::runner::{Assignment, Ending, Finish, Runner, Runners, Stop, StopLevel};
-use punctual_engine::spawn::TokioSpawn;
+use punctual_engine::spawn::{Spawn, Task};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -97,6 +97,15 @@ impl Runner for TestRunner {
     }
 }
 
+/// Everything runs in the runtime of the test, whose time is virtual: threads of their own would live in real time.
+struct OneRuntime;
+
+impl Spawn for OneRuntime {
+    fn spawn(&self, task: Task) {
+        drop(tokio::spawn(task));
+    }
+}
+
 /// A world with one node that runs by itself.
 pub(crate) struct Live {
     pub(crate) world: World,
@@ -125,7 +134,7 @@ impl Live {
             settings: Arc::new(world.settings.clone()),
             runners: Arc::new(Runners::new(runners.map(|(name, runner)| (name.to_owned(), runner)).into())),
             nudges: Arc::clone(&nudges),
-            spawn: Arc::new(TokioSpawn),
+            spawn: Arc::new(OneRuntime),
             meters: Default::default(),
         };
         let stop = CancellationToken::new();

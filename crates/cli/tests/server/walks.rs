@@ -107,6 +107,8 @@ impl Session {
     fn waiting(&self) -> i64 {
         let sql = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
             WHERE NOT granted AND relation = 'records'::regclass AND query LIKE 'SELECT count(*) FROM (%'";
+        // In a transaction, what others do is seen as it was at the first look, unless it is forgotten.
+        self.run("SELECT pg_stat_clear_snapshot()");
         self.runtime.block_on(self.client.query_one(sql, &[])).unwrap().get(0)
     }
 }

@@ -1,7 +1,7 @@
 //! Punctual's own shape: what an agent that knows Punctual prints. Names are in camel case or in snake case.
 //!
 //! Unknown fields are ignored, as a program may print JSON for others too. What is known and of a wrong type, what is nearly known,
-//! and what looks like tokens or money under a name that is not known, is told: its author would want to know.
+//! and whatever is not known in `llm`, which is for Punctual alone, is told: its author would want to know.
 
 use jiff::Timestamp;
 use punctual_core::run::figures::COST;
@@ -142,12 +142,11 @@ fn read_llm(llm: Value, result: &mut AgentResult) {
                 }
             },
             // Kept as it is: whoever looks at the run sees it, and nothing counts it.
-            snake => {
-                if let Some(meant) = meant(&name, &LLM_FIELDS) {
-                    result.warnings.push(unknown("llm.", &name, meant));
-                } else if ["token", "cost", "usd", "price"].iter().any(|word| snake.contains(word)) {
-                    result.warnings.push(format!("result: unknown field llm.{}", shown(&name)));
-                }
+            _ => {
+                result.warnings.push(match meant(&name, &LLM_FIELDS) {
+                    Some(meant) => unknown("llm.", &name, meant),
+                    None => format!("result: unknown field llm.{}", shown(&name)),
+                });
                 result.llm.insert(name, value);
                 continue;
             }

@@ -189,6 +189,7 @@ fn names_may_be_snakes_and_those_of_others() {
 fn what_is_not_understood_is_told() {
     for (text, warnings) in [
         (r#"{"llm": {"model": "m", "tokensUsed": 3}}"#, json!(["result: unknown field llm.tokensUsed"])),
+        (r#"{"llm": {"model": "m", "answers": 3}}"#, json!(["result: unknown field llm.answers"])),
         (
             r#"{"llm": {"promtTokens": 3}}"#,
             json!(["result: unknown field llm.promtTokens; did you mean promptTokens?"]),

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use punctual_lab::node::{self, MODULES};
 use punctual_lab::postgres::{Durability, Server};
 use punctual_lab::python::{self, INTERPRETER};
+use punctual_lab::tools;
 
 use crate::shell::{answers, command, exit_code, root, run, target};
 
@@ -18,6 +19,7 @@ const SIM: [&str; 7] = ["run", "--release", "--locked", "--quiet", "-p", "punctu
 /// Everything that must hold before a change lands.
 pub(crate) fn test() -> anyhow::Result<()> {
     // First, although they are needed late: a machine without PostgreSQL, Python or Node is told so at once.
+    tools::find_or_install()?;
     let python = python::find_or_install(&target().join("python"))?;
     let modules = node::find_or_install(&target().join("node"))?;
     let server = Server::start(Durability::Off)?;

@@ -8,3 +8,4 @@ pub mod promtool;
 pub mod proxy;
 pub mod python;
 pub mod shell;
+pub mod tools;

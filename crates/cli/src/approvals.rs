@@ -58,7 +58,7 @@ pub(crate) struct DenyArgs {
 
 #[derive(Debug, Args)]
 struct DecisionArgs {
-    /// The run, by id, either end of its id, or the name of its schedule
+    /// The run, by id, either end of its id, or the name of its schedule or agent
     #[arg(value_name = "RUN", add = crate::completions::runs())]
     run: String,
 
@@ -124,8 +124,9 @@ async fn decide(args: DecisionArgs, verb: &str, question: &str, done: &str) -> a
 async fn find(client: &Client, text: &str) -> Result<Approval, Failure> {
     let body = client.get("/api/approvals", &Query::default()).await?;
     let waiting: Vec<Approval> = read(&body["items"])?;
-    let is_meant =
-        |it: &&Approval| ids::has_piece(&it.run_id.to_string(), text) || it.schedule_name.as_deref() == Some(text);
+    let is_meant = |it: &&Approval| {
+        ids::has_piece(&it.run_id.to_string(), text) || it.schedule_name.as_deref() == Some(text) || it.agent_id == text
+    };
     let meant: Vec<&Approval> = waiting.iter().filter(is_meant).collect();
     match meant[..] {
         [one] => Ok(one.clone()),

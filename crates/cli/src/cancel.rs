@@ -105,7 +105,7 @@ fn told(run: &Execution, wall: &Wall) -> String {
 
 fn named(run: &Execution, wall: &Wall) -> String {
     let at = format!("{} {}", wall.date_time(run.scheduled_at), wall.zone.name());
-    format!("run {} of {}, scheduled for {at}", ids::shown(run.execution_id), clean(&run.shown_name()))
+    format!("run {} of {}, scheduled for {at}", ids::shown(run.execution_id), clean(&run.label()))
 }
 
 /// What the server would say no to, in words.

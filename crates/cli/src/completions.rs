@@ -158,7 +158,8 @@ async fn names(client: &Client, kinds: Kinds) -> Result<Vec<(String, &'static st
         found.extend(ids.map(|id| (crate::ids::short(id), "run")));
     }
     found.sort();
-    found.dedup();
+    // A schedule and its agent may have one name.
+    found.dedup_by(|one, other| one.0 == other.0);
     Ok(found)
 }
 

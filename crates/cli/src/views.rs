@@ -84,6 +84,11 @@ impl Execution {
         shown_name(self.schedule_id, &self.schedule_name, &self.agent_id, self.schedule_deleted)
     }
 
+    /// What people call it: its schedule, or the agent that was asked by itself.
+    pub(crate) fn label(&self) -> String {
+        if self.schedule_id.is_none() { self.agent_id.clone() } else { self.shown_name() }
+    }
+
     pub(crate) fn is_at_work(&self) -> bool {
         self.exec_status == "RUNNING"
     }

@@ -374,7 +374,7 @@ fn failed(run: &Run, code: FailureCode, attempt: Option<&Attempt>) -> Cause {
         FailureCode::ResourceLimit => "its work needed more than it may have",
         FailureCode::NotStarted => "its work could not be begun",
         FailureCode::WaitExpired => "what it waited for did not come in time",
-        FailureCode::OwnerLost => "its node was lost or stopped too often",
+        FailureCode::OwnerLost => "its node was lost while it ran",
     };
     let code = match code {
         FailureCode::Error => "failed_error",

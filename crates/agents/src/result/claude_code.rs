@@ -94,7 +94,8 @@ fn tell_denials(object: &Map<String, Value>, result: &mut AgentResult) {
     names.sort();
     names.dedup();
     names.truncate(NAMES_MAX);
-    let said = format!("Claude Code was denied {} tool calls: {}", denied.len(), names.join(", "));
+    let calls = if denied.len() == 1 { "call" } else { "calls" };
+    let said = format!("Claude Code was denied {} tool {calls}: {}", denied.len(), names.join(", "));
     result.warnings.push(said);
     result.tools.insert("deniedCalls".to_owned(), Value::from(denied.len()));
 }

@@ -54,7 +54,7 @@ fn claude_code_is_read() {
                     "estimatedCostUsd": 0.00145, "turns": 2, "provider": "anthropic", "model": "claude-sonnet-4-5-20250929"},
                 "session": "550e8400-e29b-41d4-a716-446655440002",
                 "tools": {"deniedCalls": 1},
-                "warnings": ["Claude Code was denied 1 tool calls: Bash"],
+                "warnings": ["Claude Code was denied 1 tool call: Bash"],
             }),
         );
     }

@@ -1,5 +1,6 @@
 //! What people mean when they name a schedule, a run or a token: one finder for all commands.
 
+use punctual_engine::clock::now;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -140,11 +141,12 @@ pub(crate) async fn run_by_id(client: &Client, text: &str) -> Result<Option<Uuid
     Ok(None)
 }
 
-/// The run of an agent that is at work, else its last one.
+/// The run of an agent that is in progress or is due, else its last one.
 pub(crate) async fn run_of_agent(client: &Client, text: &str) -> Result<Uuid, Failure> {
     let of_agent = Query::default().with("agentId", Some(text));
     let queue: Vec<Execution> = read_all(&client.list("/api/executions/future", &of_agent, LOOKED_AT).await?)?;
-    if let Some(run) = queue.iter().find(|run| run.is_at_work()) {
+    let live = || queue.iter().filter(|run| !run.is_over() && run.scheduled_at <= now());
+    if let Some(run) = live().find(|run| run.is_in_progress()).or(live().next()) {
         return Ok(run.execution_id);
     }
     let past: Vec<Past> = read_all(&client.history(&of_agent, TOLD_MAX).await?)?;
@@ -157,6 +159,9 @@ pub(crate) async fn run_of_agent(client: &Client, text: &str) -> Result<Uuid, Fa
         }
         false => String::new(),
     };
+    if is_agent(client, text).await? {
+        return Err(Failure::not_found(format!("agent {text:?} has no run: it has not run yet")));
+    }
     Err(Failure::not_found(format!(
         "there is no run and no schedule {text:?}, and no agent of that name has run{piece}; `punctual history` and `punctual \
          schedule list` show them{}",
@@ -212,7 +217,7 @@ fn the_one_in_progress(text: &str, mut live: Vec<Execution>) -> Result<Vec<Execu
         live.truncate(1);
         return Ok(live);
     }
-    let label = |run: &&Execution| format!("\n  {} {}", run.execution_id, clean(&run.shown_name()));
+    let label = |run: &&Execution| format!("\n  {} {}", run.execution_id, clean(&run.label()));
     let mut list: String = in_progress.iter().take(TOLD_MAX).map(label).collect();
     if TOLD_MAX < in_progress.len() {
         list += &format!("\n  and {} more", in_progress.len() - TOLD_MAX);

@@ -150,3 +150,26 @@ fn every_path_to_an_agent_asks_on_postgres() {
     let postgres = Postgres::start(Durability::Off).expect("PostgreSQL starts");
     every_path_asks(&Place::new("agent-approval-pg", CONFIG).with_database(&postgres.address()));
 }
+
+#[test]
+fn an_agent_stands_for_its_run_that_waits() {
+    let place = Place::new("agent-waits", &CONFIG.replace("immediate = true", "every = \"1h\""));
+    place.write("agent.sh", AGENT);
+    let server = place.up();
+    let api = Client::of(&place);
+    let none = place.punctual(&["why", "writer"]);
+    let told = String::from_utf8_lossy(&none.stderr);
+    assert!(told.contains("agent \"writer\" has no run") && !told.contains("did you mean"), "{told}");
+    // The last one that ran is not what is meant while another waits.
+    for verb in ["approve", "deny"] {
+        let made = place.json(&["trigger", "writer", "--json"]);
+        let id = made["executionId"].as_str().unwrap();
+        asked(&place, &api);
+        assert_eq!(place.json(&["show", "writer", "--json"])["execution"]["executionId"], id);
+        assert_eq!(place.json(&["why", "writer", "--json"])["executionId"], id);
+        assert!(place.punctual(&[verb, "writer", "--yes"]).status.success());
+        place.until("it is decided", |_| api.get(&format!("/api/executions/{id}")).json(200)["outcome"].is_string());
+    }
+    assert_eq!(place.effects().len(), 1);
+    assert!(server.stop().success());
+}

@@ -113,7 +113,10 @@ fn nodes_with_different_agents_share_a_store_and_leave_each_other_alone() {
     let one = place("agents-one", &postgres, &config("left", "", "immediate = true"));
     let other =
         place("agents-other", &postgres, &config("right", "", "immediate = true").replace("\"it\"", "\"other\""));
-    let servers = [one.up_with(&["--name", "left"]), other.up_with(&["--name", "right"])];
+    let left = one.up_with(&["--name", "left"]);
+    // The first that comes up makes the token, and has it.
+    one.until("it has the token", |place| place.path("punctual.token").exists());
+    let servers = [left, other.up_with(&["--name", "right"])];
     one.until("both are there", |place| {
         place.punctual(&["nodes", "--json"]).status.success()
             && place.json(&["nodes", "--json"]).as_array().unwrap().len() == 2

@@ -207,6 +207,8 @@ impl IntoResponse for ApiError {
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            // Who is not known has one request a connection: what else was sent ahead on it is not waited for.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));

@@ -133,8 +133,8 @@ pub(super) const SERVER: Keys = Keys {
         key(
             "max_connections_per_address",
             "1 to 100000",
-            "`128`",
-            "how many of them may come from one address; unless it is set, this machine has no limit; none for anybody with `--behind-proxy`",
+            "128",
+            "how many of them may come from one address; this machine's own has no limit unless it is set, and nobody has with `--behind-proxy`",
         ),
         key(
             "idle_timeout_seconds",

@@ -42,7 +42,7 @@ impl ServerConfig {
     pub(super) fn settings(&self) -> Map<String, Json> {
         object(json!({
             "max_connections": self.max_connections,
-            "max_connections_per_address": self.connections_per_address(),
+            "max_connections_per_address": self.max_connections_per_address,
             "idle_timeout_seconds": self.idle_timeout_seconds,
             "write_timeout_seconds": self.write_timeout_seconds,
         }))

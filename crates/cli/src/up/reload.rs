@@ -28,6 +28,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long the store may take to hear which agents this node has now.
 const HEARD_AFTER: Duration = Duration::from_secs(1);
 
+/// The largest file that is read again.
+const FILE_MAX: u64 = 16 * 1024 * 1024;
+
 /// What a new configuration is taken over into.
 pub(super) struct Reloader {
     pub(super) file: Option<PathBuf>,
@@ -79,12 +82,28 @@ impl Reloader {
         )
     }
 
+    /// A pipe would be waited for, on a thread that the engine needs.
+    fn refuse_what_may_block(&self) -> anyhow::Result<()> {
+        let path = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+        let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+        anyhow::ensure!(metadata.is_file(), "{} is no regular file; the configuration stays as it is", path.display());
+        anyhow::ensure!(
+            metadata.len() <= FILE_MAX,
+            "{} has {} bytes, and {FILE_MAX} are read at most; the configuration stays as it is",
+            path.display(),
+            metadata.len()
+        );
+        Ok(())
+    }
+
     async fn read_again(&mut self) -> anyhow::Result<()> {
+        self.refuse_what_may_block()?;
         let (config, _) = Config::load(self.file.as_deref())?;
         anyhow::ensure!(!config.is_blank, "{}", self.blank());
         let runners = build::runners(&config)?;
-        self.runners.exchange(runners);
+        // The roster first: what is to be asked about an agent is known before anything can carry it out.
         self.settings.roster.exchange(build::agents(&config));
+        self.runners.exchange(runners);
         let others = config.without_what_is_reloaded() != self.config.without_what_is_reloaded();
         self.config = config;
         // Other nodes see at once which agents this one has, and so does the comparison below.

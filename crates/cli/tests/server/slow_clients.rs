@@ -208,3 +208,31 @@ fn one_address_has_so_many_connections_unless_it_is_that_of_a_proxy() {
         assert!(server.stop().success());
     }
 }
+
+/// Each of them has one answer, not one for everything that was sent ahead.
+#[test]
+fn wrong_tokens_keep_nobody_out() {
+    const GUESSERS: usize = 600;
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let enough = (GUESSERS as u64 + 400).min(maximum.unwrap_or(u64::MAX));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(enough), maximum }).unwrap();
+    let place = Place::new("guessers", &CONFIG.replace("= 2\n", "= 30\n"));
+    let _server = place.up();
+    let api = Client::of(&place);
+    let guess = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer pt_x\r\n\r\n", api.address());
+    let guesses = guess.repeat(60);
+    let mut guessers = vec![];
+    for _ in 0..GUESSERS.min(enough as usize - 200) {
+        let mut guesser = connect(&api);
+        // One that is closed already has had its answer.
+        guesser.write_all(guesses.as_bytes()).ok();
+        guessers.push(guesser);
+    }
+    // As many as wait at once are answered within seconds; each of the others is gone.
+    place.until("others are answered", |_| api.get("/health/live").status == 200);
+    let answers = read_all(guessers.pop().unwrap());
+    assert!(answers.matches("HTTP/1.1 ").count() <= 1, "{answers}");
+    for _ in 0..5 {
+        assert_eq!(api.get("/api/nodes").status, 200);
+    }
+}

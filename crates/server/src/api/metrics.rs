@@ -10,13 +10,15 @@ use punctual_engine::meters::{Counts, LATENESS_STEPS};
 use punctual_store::{LiveCounts, NodeRecord};
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::error::ApiError;
 
 /// What this node has done since it started, and how the store is.
 #[utoipa::path(get, path = "/metrics", tag = "about", responses(
     (status = 200, description = "Text format of Prometheus", content_type = "text/plain", body = String),
 ))]
-pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
+pub(crate) async fn show(State(app): State<App>, caller: Caller) -> Result<Response, ApiError> {
+    caller.must_reach_all()?;
     let now = app.now();
     let (live, nodes) = (app.store.live_counts(now).await?, app.store.nodes().await?);
     let schedules = app.store.count_schedules().await?;

@@ -149,7 +149,7 @@ pub(crate) async fn follow(
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.trim().parse().ok());
     let after = after(last.or(params.after))?.unwrap_or(0);
-    let tail = Tail { follower: app.pulse.follow(), app, caller, id, after, ready: vec![], is_over: false };
+    let tail = Tail { follower: app.pulse.follow()?, app, caller, id, after, ready: vec![], is_over: false };
     let sent = stream::unfold(tail, |mut tail| async move { tail.next().await.map(|event| (Ok(event), tail)) });
     Ok(Sse::new(sent).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }

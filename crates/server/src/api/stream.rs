@@ -56,7 +56,7 @@ pub(crate) async fn journal(
         Some(after) => after,
         None => app.store.head().await?.seq,
     };
-    let follower = app.pulse.follow();
+    let follower = app.pulse.follow()?;
     let tail = Tail { follower, app, caller, after, ready: vec![], runs: RunSchedules::default() };
     let sent = stream::unfold(tail, |mut tail| async move { tail.next().await.map(|event| (Ok(sent(&event)), tail)) });
     Ok(Sse::new(sent).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use punctual_core::{Token, TokenId};
 use punctual_store::{Result, Store};
 use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
 
 use super::Secret;
 
@@ -26,6 +27,9 @@ const WRONG_WAIT: Duration = Duration::from_millis(100);
 /// No answer waits longer.
 const WRONG_WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// How many wait for the answer to a wrong token at once; the others are answered at once, and have to connect again.
+const WRONG_WAITING_MAX: usize = 32;
+
 /// So long without one, and all is forgotten.
 const WRONG_KEPT: Duration = Duration::from_secs(60);
 
@@ -35,6 +39,8 @@ pub struct Doors {
     hosts: Vec<String>,
     known: Mutex<Known>,
     wrong: Mutex<Wrong>,
+    /// Places for those who wait for the answer to a wrong token.
+    waiting: Semaphore,
 }
 
 /// Tokens that were tried and are none.
@@ -56,7 +62,7 @@ struct Known {
 impl Doors {
     /// Doors of a server that may be called by these names, as `Host` and `Origin` have them.
     pub fn new(hosts: Vec<String>) -> Doors {
-        Doors { hosts, known: Mutex::default(), wrong: Mutex::default() }
+        Doors { hosts, known: Mutex::default(), wrong: Mutex::default(), waiting: Semaphore::new(WRONG_WAITING_MAX) }
     }
 
     /// Whether this server may be called by a name. Names of this machine's own loopback are always its own.
@@ -67,8 +73,17 @@ impl Doors {
             || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(&name) || own.eq_ignore_ascii_case(host))
     }
 
-    /// Somebody has tried a token that is none: how long the answer waits. Whoever has a good one is not kept waiting.
-    pub(crate) fn wrong_token(&self, boot: Duration) -> Duration {
+    /// Somebody has tried a token that is none: guessing is slow, from wherever it comes. Only so many are kept waiting at once:
+    /// each has a connection meanwhile, and others need them more.
+    pub(crate) async fn slow_down(&self, boot: Duration) {
+        let wait = self.wrong_token(boot);
+        if let Ok(_place) = self.waiting.try_acquire() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// How long the answer to a wrong token waits. Whoever has a good one is not kept waiting.
+    fn wrong_token(&self, boot: Duration) -> Duration {
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = WRONG_KEPT < boot.saturating_sub(wrong.last_at);
         wrong.count = if is_over { 1 } else { wrong.count.saturating_add(1) };

@@ -58,7 +58,7 @@ impl Caller {
     pub(crate) fn must_reach_all(&self) -> Result<(), ApiError> {
         match self.token.projects {
             None => Ok(()),
-            Some(_) => Err(other_project("the journal is of all projects, and this token is for some")),
+            Some(_) => Err(other_project("this is of all projects, and this token is for some")),
         }
     }
 
@@ -94,8 +94,7 @@ pub(crate) async fn guard(
         let (now, boot) = (app.clock.now(), app.clock.boot());
         let found = app.doors.find(&*app.store, &secret, now, boot).await?;
         let Some(token) = found else {
-            // Guessing is slow, from wherever it comes.
-            tokio::time::sleep(app.doors.wrong_token(boot)).await;
+            app.doors.slow_down(boot).await;
             return Err(bad_token());
         };
         if !right.is_held_by(token.role) {

@@ -47,8 +47,7 @@ pub(crate) async fn exchange(
     let secret = Secret::given(&secret.ok_or_else(|| refused("keySecret", "keySecret is required"))?);
     let (now, boot) = (app.clock.now(), app.clock.boot());
     let Some(token) = app.doors.find(&*app.store, &secret, now, boot).await? else {
-        // Guessing is slow, from wherever it comes.
-        tokio::time::sleep(app.doors.wrong_token(boot)).await;
+        app.doors.slow_down(boot).await;
         return Err(bad_token());
     };
     Ok(Json(KeyResponse { token: secret.reveal().to_owned(), user_id: token.name }))

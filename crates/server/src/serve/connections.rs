@@ -45,6 +45,8 @@ struct Open {
     last: u64,
     /// Whether it was told that there is no place.
     is_full: bool,
+    /// Since when the next client waits for a place.
+    full_since: Option<Instant>,
 }
 
 struct Connection {
@@ -62,15 +64,20 @@ impl Connections {
 
     /// Waits for a place for the next connection, for a while: there is one, or an idle connection can give way.
     pub(super) async fn room(&self) {
-        let deadline = Instant::now() + FULL_WAIT;
         loop {
             let now = Instant::now();
             // Whatever changes from here on is heard.
             let has_changed = self.shared.has_changed.notified();
-            let look_again_at = match self.open().next_place(&self.shared.limits, now) {
-                Some(at) if at <= now => return,
-                Some(at) => at,
-                None => deadline,
+            let (look_again_at, deadline) = {
+                let mut open = self.open();
+                let next_at = open.next_place(&self.shared.limits, now);
+                if next_at.is_some_and(|at| at <= now) {
+                    open.full_since = None;
+                    return;
+                }
+                // They do not wait one after another: as long as there is no place, all wait from the same moment.
+                let deadline = *open.full_since.get_or_insert(now) + FULL_WAIT;
+                (next_at.unwrap_or(deadline), deadline)
             };
             if deadline <= now {
                 return;
@@ -285,17 +292,26 @@ mod tests {
         let began = Instant::now();
         connections.room().await;
         assert_eq!(began.elapsed(), GRACE, "the first may give way then");
-        let busy: Vec<Busy> = places.iter().map(|place| place.handle().busy()).collect();
+        let _busy: Vec<Busy> = places.iter().map(|place| place.handle().busy()).collect();
         let began = Instant::now();
         connections.room().await;
         assert_eq!(began.elapsed(), FULL_WAIT, "all are being answered");
+        connections.room().await;
+        assert_eq!(began.elapsed(), FULL_WAIT, "the next one is told at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_hears_of_a_free_place() {
+        let connections = connections(1, None);
+        let place = admit(&connections, "10.0.0.1").unwrap();
+        let busy = place.handle().busy();
         let waiting = tokio::spawn({
             let connections = connections.clone();
             async move { connections.room().await }
         });
         pass(Duration::from_millis(1)).await;
         let began = Instant::now();
-        drop((busy, places));
+        drop((busy, place));
         waiting.await.unwrap();
         assert_eq!(began.elapsed(), Duration::ZERO, "a place is free");
     }

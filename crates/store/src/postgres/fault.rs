@@ -95,15 +95,16 @@ fn is_lost(error: &tokio_postgres::Error) -> bool {
 
 /// Codes that a moment explains.
 fn is_passing(code: &SqlState) -> bool {
-    // Connections that fail, rollbacks, a server short of something, an operator at work, a standby.
+    // Connections that fail, rollbacks, a server short of something, an operator at work, a standby, a disk of the server.
     let class = &code.code()[..2];
-    matches!(class, "08" | "40" | "53" | "57") && *code != SqlState::DISK_FULL
+    matches!(class, "08" | "40" | "53" | "57" | "58") && *code != SqlState::DISK_FULL
         || matches!(
             *code,
             SqlState::LOCK_NOT_AVAILABLE
                 | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
                 | SqlState::READ_ONLY_SQL_TRANSACTION
                 | SqlState::IN_FAILED_SQL_TRANSACTION
+                | SqlState::INVALID_SQL_STATEMENT_NAME
         )
 }
 

@@ -1,5 +1,6 @@
 //! The project's own commands. `cargo xtask help` lists them.
 
+mod bench;
 mod commands;
 mod plant;
 mod postgres;
@@ -21,14 +22,16 @@ cargo xtask COMMAND
   schemathesis  the long form of the test that holds the API against its description: both stores, 100 made-up cases for each
             operation, or as many as it is told; PUNCTUAL_SCHEMATHESIS_SEED is another set of cases
   fuzz      run the fuzz targets: cargo xtask fuzz [TARGET] [--seconds N]   (needs a nightly toolchain)
-  bench     the speed tables: next slot against other crates, a day plan for 100,000 schedules, claims among a million runs,
-            several nodes on PostgreSQL beside workers with SKIP LOCKED
+  bench     whole nodes beside plain SQL, on SQLite and on a PostgreSQL server of its own: cargo xtask bench [WORKLOAD…] [--full]
+            [--sqlite | --postgres]; the lines are kept in target/bench.jsonl, and docs/performance.md says what they mean;
+            cargo xtask bench peers: other schedulers in the same run; cargo xtask bench slots: next slot beside other crates
   postgres  a throwaway PostgreSQL server, for a command or until Ctrl-C: cargo xtask postgres [--durable] [-- COMMAND ARGS];
             the command finds it in PUNCTUAL_TEST_POSTGRES
   python    Conductor's public client for Python, and Schemathesis, in target/python, where tests that are run by themselves
             find them
   node      Conductor's public client for JavaScript in target/node, likewise
   plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|seed|sim]
+            [WORDS], where WORDS are of the bugs that are meant: these alone, without the trial of the copy as it is
   help      this text
 ";
 
@@ -45,14 +48,18 @@ fn main() -> ExitCode {
         ["chaos", seconds] => done(commands::chaos(seconds)),
         ["schemathesis"] => done(commands::schemathesis("100")),
         ["schemathesis", cases] => done(commands::schemathesis(cases)),
-        ["bench"] => done(commands::bench()),
+        ["bench", "slots"] => done(commands::slots()),
+        ["bench", "peers"] => done(bench::peers(false)),
+        ["bench", "peers", "--full"] => done(bench::peers(true)),
+        ["bench", rest @ ..] => done(bench::bench(rest)),
         ["differential"] => done(commands::differential("1000000")),
         ["differential", operations] => done(commands::differential(operations)),
         ["postgres", rest @ ..] => postgres::postgres(rest),
         ["python"] => done(commands::python()),
         ["node"] => done(commands::node()),
-        ["plant"] => done(plant::plant(None)),
-        ["plant", field] => done(plant::plant(Some(field))),
+        ["plant"] => done(plant::plant(None, None)),
+        ["plant", field] => done(plant::plant(Some(field), None)),
+        ["plant", field, words] => done(plant::plant(Some(field), Some(words))),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! Ids. Like `now`, they are given by the caller: the rules make none.
+//! Ids. Like `now`, they are given by the caller: the rules make none, except [`RunId::of`], which follows from the slot.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 #[serde(transparent)]
 pub struct ScheduleId(pub Uuid);
 
-/// A run's id, a UUIDv7.
+/// A run's id: a UUIDv8 that [`RunId::of`] makes of its slot, or a UUIDv7 where no slot asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct RunId(pub Uuid);

@@ -20,6 +20,7 @@ mod oracle {
     pub(crate) mod pattern;
     pub(crate) mod patterns;
     mod properties;
+    mod slots;
     pub(crate) mod survey;
     pub(crate) mod zones;
 

@@ -7,15 +7,18 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::NodeId;
-use punctual_core::plan::{Admission, AgentApproval, Candidate, Facts, ParkReason, admit};
-use punctual_core::run::{Run, RunState, WaitFor};
-use punctual_core::schedule::{Schedule, ScheduleState};
-use punctual_core::time::{SlotKey, Zone};
-use punctual_store::{ClaimRequest, Claimed, ClaimedRun, Decision, Result, RunFilter, RunWritten, Settlement, Store};
+use punctual_core::run::{Run, RunState};
+use punctual_core::time::SlotKey;
+use punctual_kernel::admission::{self, Admitted};
+pub use punctual_kernel::types::StartedRun;
+use punctual_store::{
+    ClaimRequest, Claimed, ClaimedRun, Decision, Result, RunFilter, RunWritten, Settlement, StartRequest, Started,
+    Store,
+};
 use tracing::{error, info, warn};
 
 use crate::batch;
-use crate::holdings::Attempt;
+use crate::holdings::Hands;
 use crate::planner::later;
 use crate::roster::{Agents, Class};
 use crate::settings::Settings;
@@ -26,9 +29,6 @@ pub const BATCH_MAX: usize = 500;
 /// The most runs at work that one run replaces.
 const REPLACED_MAX: usize = 100;
 
-/// How long a run rests whose older attempt still dies here.
-const DYING: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
-
 /// How long a run rests whose start cannot be written.
 const REFUSED_REST: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
@@ -37,15 +37,6 @@ pub struct Claimer {
     store: Arc<dyn Store>,
     settings: Arc<Settings>,
     node: NodeId,
-}
-
-/// A run whose work begins.
-#[derive(Debug, Clone)]
-pub struct StartedRun {
-    /// The run, running.
-    pub run: Run,
-    /// Its schedule, if it still has one.
-    pub schedule: Option<Arc<Schedule>>,
 }
 
 /// What a look at the ready runs brought.
@@ -125,36 +116,41 @@ impl Claimer {
     /// Claims as many runs as there are free places, decides about each, and writes what was decided. With no free place, it
     /// still answers the runs whose time is over.
     ///
-    /// `held` is the work that goes on here: a run of which an older attempt still dies is not begun beside it.
-    pub async fn tick(&self, now: Timestamp, free: Free, held: &BTreeSet<Attempt>) -> Result<Round> {
+    /// A run of which an older attempt still dies in the node's hands is not begun beside it.
+    pub async fn tick(&self, now: Timestamp, free: Free, hands: &Hands) -> Result<Round> {
         let agents = self.settings.roster.now();
+        let mut hands = hands.clone();
         let mut parts = shares(&agents, free).into_iter();
         let (first, limit) = parts.next().unwrap_or_default();
-        let mut round = self.claim_of(now, first, limit, &agents, held).await?;
+        let mut round = self.start_of(now, first, limit, &agents, &mut hands).await?;
         for (names, limit) in parts {
-            round = round.and(self.claim_of(now, names, limit, &agents, held).await?);
+            round = round.and(self.start_of(now, names, limit, &agents, &mut hands).await?);
         }
         Ok(round)
     }
 
-    /// Claims up to `limit` runs of some agents. If the store refuses that for a lasting reason, each agent has a claim of its own: a
-    /// run that cannot be claimed holds up its own agent at most.
-    async fn claim_of(
+    /// Starts up to `limit` runs of some agents. If the store refuses that for a lasting reason, each agent has a call of its own,
+    /// and the runs of the one that is refused again are begun one by one: a run that cannot be begun holds up no other.
+    async fn start_of(
         &self,
         now: Timestamp,
         names: Arc<BTreeSet<String>>,
         limit: usize,
         agents: &Agents,
-        held: &BTreeSet<Attempt>,
+        hands: &mut Hands,
     ) -> Result<Round> {
-        let refused = match self.claim(now, Arc::clone(&names), limit, agents, held).await {
-            Err(error) if error.is_lasting() && 1 < names.len() => error,
-            claimed => return claimed,
+        let refused = match self.start(now, Arc::clone(&names), limit, agents, hands).await {
+            Err(error) if error.is_lasting() => error,
+            started => return started,
         };
         let (mut all, mut left, mut last) = (None, limit, refused);
         for name in names.iter().filter(|_| 0 < limit) {
             let own = Arc::new(BTreeSet::from([name.clone()]));
-            match self.claim(now, own, left, agents, held).await {
+            let started = match self.start(now, Arc::clone(&own), left, agents, hands).await {
+                Err(error) if error.is_lasting() => self.start_one_by_one(now, own, left, agents, hands).await,
+                started => started,
+            };
+            match started {
                 Ok(round) => {
                     left -= round.claimed.min(left);
                     all = Some(match all {
@@ -172,42 +168,47 @@ impl Claimer {
         all.ok_or(last)
     }
 
-    /// Claims up to `limit` runs of some agents, with one call.
-    async fn claim(
+    /// Starts up to `limit` runs of some agents, with one call.
+    async fn start(
         &self,
         now: Timestamp,
         names: Arc<BTreeSet<String>>,
         limit: usize,
         agents: &Agents,
-        held: &BTreeSet<Attempt>,
+        hands: &mut Hands,
     ) -> Result<Round> {
-        let limits = Arc::clone(&agents.limits);
-        let request = ClaimRequest { node: self.node, now, limit: limit.min(BATCH_MAX), agents: names, limits };
-        let Claimed { at, runs, swept, has_replaced, awaits_planning, next_at } = self.store.claim(&request).await?;
-        if 0 < swept {
-            info!("{swept} runs were answered without a place: their time was over, or they found another at work");
-        }
-        let claimed = runs.len();
-        let may_have_more = 0 < request.limit && claimed == request.limit;
-        // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
-        let soon = later(now, jiff::SignedDuration::from_millis(1));
-        let poll_at = later(now, self.settings.poll.duration());
-        // A clock that is ahead of the store's shows every instant too soon.
-        let next_at = next_at.map(|next_at| later(next_at, now.duration_since(at)));
-        let wake_at = next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at));
-        if runs.is_empty() {
-            return Ok(Round { started: vec![], claimed, may_have_more, has_replaced, awaits_planning, wake_at });
-        }
-        let decisions: Vec<(Decision, Option<ParkReason>)> =
-            runs.iter().map(|claimed| self.decide(claimed, agents, held, now)).collect();
+        let request = self.request(now, names, limit, agents, hands);
+        let started = self.store.start(&request).await?;
+        // What was given out now is not given out again by the next call.
+        hands
+            .begun
+            .iter_mut()
+            .for_each(|begun| begun.extend(started.runs.iter().map(|it| (it.run.id, it.run.epoch()))));
+        Ok(self.round(&request, started))
+    }
+
+    /// The same in several calls, so that a run that cannot be begun holds up none of the others.
+    async fn start_one_by_one(
+        &self,
+        now: Timestamp,
+        names: Arc<BTreeSet<String>>,
+        limit: usize,
+        agents: &Agents,
+        hands: &mut Hands,
+    ) -> Result<Round> {
+        let request = self.request(now, names, limit, agents, hands);
+        let mut claimed = self.store.claim(&request.claim).await?;
+        let runs = std::mem::take(&mut claimed.runs);
+        let count = runs.len();
+        let decisions: Vec<Admitted> = runs.iter().map(|claimed| admission::decide(claimed, &request, now)).collect();
         // First the others are called off: if that fails, what was claimed goes back, and nothing has begun.
-        let has_replaced = has_replaced | self.replace(&runs, &decisions, now).await?;
-        let settlements = runs.iter().zip(&decisions).map(|(claimed, (decision, _))| {
+        claimed.has_replaced |= self.replace(&runs, &decisions, now).await?;
+        let settlements = runs.iter().zip(&decisions).map(|(claimed, admitted)| {
             let run = &claimed.run;
-            Settlement { run: run.id, epoch: run.epoch(), decision: *decision }
+            Settlement { run: run.id, epoch: run.epoch(), decision: admitted.decision }
         });
         let written = self.settle(settlements.collect(), now).await?;
-        let started = runs.into_iter().zip(written).filter_map(|(claimed, written)| match written {
+        let begun = runs.into_iter().zip(written).filter_map(|(claimed, written)| match written {
             Some(RunWritten::Done(state @ RunState::Running { .. })) => {
                 let run = Run { state, has_started: true, started_at: Some(now), ..claimed.run };
                 Some(StartedRun { run, schedule: claimed.schedule })
@@ -218,7 +219,50 @@ impl Claimer {
                 None
             }
         });
-        Ok(Round { started: started.collect(), claimed, may_have_more, has_replaced, awaits_planning, wake_at })
+        let runs: Vec<StartedRun> = begun.collect();
+        hands.begun.iter_mut().for_each(|begun| begun.extend(runs.iter().map(|it| (it.run.id, it.run.epoch()))));
+        Ok(self.round(&request, Started { claimed, count, runs }))
+    }
+
+    fn request(
+        &self,
+        now: Timestamp,
+        names: Arc<BTreeSet<String>>,
+        limit: usize,
+        agents: &Agents,
+        hands: &Hands,
+    ) -> StartRequest {
+        let limits = Arc::clone(&agents.limits);
+        StartRequest {
+            claim: ClaimRequest { node: self.node, now, limit: limit.min(BATCH_MAX), agents: names, limits },
+            held: Arc::new(hands.held.clone()),
+            begun: hands.begun.clone().map(Arc::new),
+            agents: Arc::clone(&agents.facts),
+            zones: Arc::clone(&self.settings.zones),
+            approval_wait: self.settings.approval_wait,
+        }
+    }
+
+    fn round(&self, request: &StartRequest, started: Started) -> Round {
+        let Started { claimed, count, runs } = started;
+        let Claimed { at, swept, has_replaced, awaits_planning, next_at, .. } = claimed;
+        let now = request.claim.now;
+        if 0 < swept {
+            info!("{swept} runs were answered without a place: their time was over, or they found another at work");
+        }
+        // What is over at this very instant may still begin in it: it is answered in the next, not by looking again and again.
+        let soon = later(now, jiff::SignedDuration::from_millis(1));
+        let poll_at = later(now, self.settings.poll.duration());
+        // A clock that is ahead of the store's shows every instant too soon.
+        let next_at = next_at.map(|next_at| later(next_at, now.duration_since(at)));
+        Round {
+            started: runs,
+            claimed: count,
+            may_have_more: 0 < request.claim.limit && count == request.claim.limit,
+            has_replaced,
+            awaits_planning,
+            wake_at: next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at)),
+        }
     }
 
     /// Writes what was decided about claimed runs. One for which that is refused goes back and rests: it does not begin, and holds
@@ -242,72 +286,11 @@ impl Claimer {
         Ok(answers)
     }
 
-    fn decide(
-        &self,
-        claimed: &ClaimedRun,
-        agents: &Agents,
-        held: &BTreeSet<Attempt>,
-        now: Timestamp,
-    ) -> (Decision, Option<ParkReason>) {
-        let run = &claimed.run;
-        if held.range((run.id, 0)..=(run.id, u64::MAX)).next().is_some() {
-            return (Decision::HandBack { due_at: later(now, DYING), parks: false }, None);
-        }
-        let RunState::Claimed { resumes, tally, .. } = run.state else {
-            unreachable!("a store gives claimed runs to who claims");
-        };
-        let zone = self.zone(claimed.schedule.as_deref());
-        let pause = claimed.schedule.as_ref().and_then(|schedule| match &schedule.state {
-            ScheduleState::Paused(pause) => Some(pause.kind),
-            ScheduleState::Active | ScheduleState::Ended(_) => None,
-        });
-        let candidate = Candidate {
-            key: run.key.clone(),
-            scheduled_at: run.scheduled_at,
-            due_at: run.due_at,
-            attempt: tally.attempt,
-            has_begun: run.has_started,
-            resumes,
-            // What was looked at once has no end of its time any more.
-            was_offered: run.is_parked || run.expires_at.is_none(),
-        };
-        // An agent of which nothing is known may do anything.
-        let agent = agents.infos.get(run.terms.work.agent());
-        let facts = Facts {
-            now,
-            zone: &zone,
-            pause,
-            agent_exists: true, // A node claims only for agents that it has.
-            max_delay: run.terms.max_delay,
-            condition: None,
-            overlap: run.terms.overlap,
-            is_busy: claimed.is_busy,
-            has_budget: true,
-            risk_gate: run.terms.risk_gate,
-            agent_may_change: agent.is_none_or(|agent| agent.risk.may_change()),
-            agent_approval: agent.map_or_else(AgentApproval::default, |agent| agent.approval),
-        };
-        match admit(&candidate, &facts) {
-            Admission::Start => (Decision::Start, None),
-            Admission::Skip(reason) => (Decision::Skip(reason), None),
-            Admission::Park(ParkReason::NeedsApproval) => {
-                let wait_until = later(now, self.settings.approval_wait.duration());
-                (Decision::Wait { on: WaitFor::Approval, wait_until }, Some(ParkReason::NeedsApproval))
-            }
-            Admission::Park(reason) => (Decision::HandBack { due_at: run.due_at.min(now), parks: true }, Some(reason)),
-        }
-    }
-
     /// Calls off the runs that others replace: those before them that are at work, or wait to replace others themselves.
     /// Whether there were any.
-    async fn replace(
-        &self,
-        runs: &[ClaimedRun],
-        decisions: &[(Decision, Option<ParkReason>)],
-        now: Timestamp,
-    ) -> Result<bool> {
+    async fn replace(&self, runs: &[ClaimedRun], decisions: &[Admitted], now: Timestamp) -> Result<bool> {
         let mut has_replaced = false;
-        let replacing = runs.iter().zip(decisions).filter(|(_, (_, park))| *park == Some(ParkReason::Replaces));
+        let replacing = runs.iter().zip(decisions).filter(|(_, admitted)| admitted.replaces);
         for (claimed, _) in replacing {
             let filter = RunFilter {
                 schedule: claimed.run.schedule,
@@ -329,12 +312,6 @@ impl Claimer {
             }
         }
         Ok(has_replaced)
-    }
-
-    fn zone(&self, schedule: Option<&Schedule>) -> Zone {
-        let zones = &self.settings.zones;
-        let own = schedule.and_then(|schedule| zones.get(&schedule.zone).ok());
-        own.unwrap_or_else(|| zones.get("UTC").expect("all zone data has UTC"))
     }
 }
 

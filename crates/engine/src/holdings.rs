@@ -25,6 +25,8 @@ pub struct Holdings {
 #[derive(Debug, Default)]
 struct Inner {
     held: BTreeMap<Attempt, Held>,
+    /// Attempts that have ended here and are not reported: their runs belong to another node, or may.
+    unreported: BTreeSet<Attempt>,
     /// Until when, by the boot clock, nobody else can have taken the node's runs.
     valid_until: Duration,
 }
@@ -34,6 +36,15 @@ struct Held {
     stopper: Stopper,
     why: Option<WhyStopped>,
     label: String,
+}
+
+/// What a node has in its hands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hands {
+    /// The work that goes on.
+    pub held: BTreeSet<Attempt>,
+    /// Everything that was begun and whose end is not reported, if that is known: a store does not give it out again.
+    pub begun: Option<BTreeSet<Attempt>>,
 }
 
 /// Why work is stopped by its own node.
@@ -97,6 +108,26 @@ impl Holdings {
     /// Lets go of work that has ended, and says what people call it.
     pub fn end(&self, attempt: Attempt) -> Option<String> {
         self.inner().held.remove(&attempt).map(|held| held.label)
+    }
+
+    /// Lets go of work that has ended and whose end is not reported, as it may be another node's.
+    pub fn end_unreported(&self, attempt: Attempt) {
+        let mut inner = self.inner();
+        inner.held.remove(&attempt);
+        inner.unreported.insert(attempt);
+    }
+
+    /// The node owns these runs, and no others: of the rest, nothing has to be remembered.
+    pub fn owns(&self, owned: &BTreeSet<Attempt>) {
+        self.inner().unreported.retain(|attempt| owned.contains(attempt));
+    }
+
+    /// What is in the node's hands.
+    pub fn hands(&self) -> Hands {
+        let inner = self.inner();
+        let held: BTreeSet<Attempt> = inner.held.keys().copied().collect();
+        let begun = Some(held.union(&inner.unreported).copied().collect());
+        Hands { held, begun }
     }
 
     /// Why work was stopped, if it was.

@@ -100,6 +100,7 @@ impl Keeper {
         let renewal = self.store.renew(&self.sign(signed_at)).await?;
         let renewal = self.renewed(renewal, signed_at, now, boot).await?;
         let owned: BTreeSet<Attempt> = renewal.owned.iter().copied().collect();
+        self.holdings.owns(&owned);
         let held = self.holdings.held();
         for lost in held.difference(&owned) {
             self.holdings.stop(*lost, StopLevel::Now, WhyStopped::Lost);
@@ -114,8 +115,8 @@ impl Keeper {
             self.renew_at = Some(later(now, RETRY_AFTER));
         }
         self.hand_back(forgotten, now).await?;
-        // Nobody dies by this node's clock alone: it may be ahead.
-        let sure = now.min(renewal.at);
+        // Nobody dies by this node's clock alone, which may be ahead, nor by the store's, which may just have been set.
+        let sure = now.min(renewal.at).min(signed_at);
         let found_work = self.bury(&renewal.others, sure, boot).await?;
         let believed =
             renewal.others.iter().filter(|lease| self.seen.get(&lease.node).is_some_and(|it| it.is_believed));
@@ -316,6 +317,25 @@ mod tests {
         assert_eq!(bench.alive(), 2);
         bench.tick(&mut watcher, 32, 32);
         assert_eq!(bench.alive(), 1);
+    }
+
+    #[test]
+    fn a_stores_clock_that_leaps_kills_nobody_for_a_node_that_is_ahead_of_it() {
+        let (bench, store_second) = Bench::with_clock();
+        let (mut ahead, mut living) = (bench.keeper(1), bench.keeper(2));
+        bench.join(&mut ahead, 3, 0);
+        bench.join(&mut living, 0, 0);
+        for second in [0, 10, 20, 30] {
+            store_second.store(second, Ordering::Relaxed);
+            if second <= 10 {
+                bench.tick(&mut living, second, second.unsigned_abs());
+            }
+            bench.tick(&mut ahead, second + 3, second.unsigned_abs());
+        }
+        // The lease ends at second 40, a second later nobody doubts it: the node that is ahead shows 42 before.
+        store_second.store(1_000, Ordering::Relaxed);
+        bench.tick(&mut ahead, 42, 39);
+        assert_eq!(bench.alive(), 2);
     }
 
     #[test]

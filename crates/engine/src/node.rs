@@ -365,10 +365,10 @@ impl Incarnation {
             self.parts.nudges.plan.notify_one();
         }
         self.stepped_from = None;
-        let held = self.holdings.held();
+        let hands = self.holdings.hands();
         let is_paused = self.parts.nudges.is_paused();
-        let free = if is_paused { Free::each(0) } else { self.free(&held) };
-        let round = self.claimer.tick(now, free, &held).await?;
+        let free = if is_paused { Free::each(0) } else { self.free(&hands.held) };
+        let round = self.claimer.tick(now, free, &hands).await?;
         round.started.into_iter().for_each(|started| self.start(started, now));
         let left = self.free(&self.holdings.held());
         let has_room = !is_paused && (0 < left.process || 0 < left.remote);
@@ -466,7 +466,7 @@ impl Incarnation {
         self.at_work -= 1;
         let why = self.holdings.why((id, epoch));
         let Some(event) = event_of(&finish.ending, why, self.parts.clock.now()) else {
-            self.holdings.end((id, epoch));
+            self.holdings.end_unreported((id, epoch));
             self.parts.meters.ended(id, None, self.parts.clock.now());
             return;
         };

@@ -7,6 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use punctual_core::Elapsed;
 use punctual_core::plan::{AgentApproval, Limits};
 
+use punctual_store::AgentFacts;
+
 use crate::prices::Prices;
 
 /// The most that an agent's work may do: what a schedule that asks for approval asks it for.
@@ -91,6 +93,8 @@ pub struct Agents {
     pub names: Arc<BTreeSet<String>>,
     /// What is known of each.
     pub infos: Arc<BTreeMap<String, AgentInfo>>,
+    /// What admission asks of each.
+    pub facts: Arc<BTreeMap<String, AgentFacts>>,
     /// How many runs may be at work, by what they share.
     pub limits: Arc<Limits>,
     /// What their models cost.
@@ -115,9 +119,12 @@ impl Agents {
     /// These agents, under these limits.
     pub fn new(infos: BTreeMap<String, AgentInfo>, limits: Limits) -> Agents {
         let names = infos.keys().cloned().collect();
+        let facts = |info: &AgentInfo| AgentFacts { may_change: info.risk.may_change(), approval: info.approval };
+        let facts = infos.iter().map(|(name, info)| (name.clone(), facts(info))).collect();
         Agents {
             names: Arc::new(names),
             infos: Arc::new(infos),
+            facts: Arc::new(facts),
             limits: Arc::new(limits),
             prices: Arc::default(),
             workflows: Arc::default(),

@@ -65,7 +65,7 @@ enum Request {
 }
 
 fn choose(sim: &Sim, random: &mut Random) -> Request {
-    let (schedules, paused, events, runs) = sim.store.look(|state| {
+    let (schedules, paused, events, runs) = sim.log.look(|state| {
         let schedules = &state.world.schedules;
         let all: Vec<ScheduleId> = schedules.keys().copied().collect();
         let of = |is: &dyn Fn(&Schedule) -> bool| -> Vec<ScheduleId> {
@@ -237,7 +237,7 @@ impl Client {
 /// Pauses everything, so that what is left can come to its end.
 pub(crate) async fn pause_all(sim: &Arc<Sim>, process: &Process) -> Result<(), EditError> {
     let now = process.clock.now();
-    let ids: Vec<ScheduleId> = sim.store.look(|state| state.world.schedules.keys().copied().collect());
+    let ids: Vec<ScheduleId> = sim.log.look(|state| state.world.schedules.keys().copied().collect());
     for id in ids {
         let pause = Pause { kind: PauseKind::Paused, at: now, source: "the end".to_owned(), reason: None, until: None };
         match process.editor.pause(id, pause, now).await {

@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 
 use crate::random::Random;
 use crate::timeline::Group;
+use crate::writer::Break;
 
 /// Everything that can go wrong. A class that never struck over a sample of seeds was never tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -17,6 +18,18 @@ pub enum Fault {
     CrashAfter,
     /// The call is carried out, and its answer gets lost.
     ReplyLost,
+    /// The line breaks before the commit is carried out, and the process does not know whether it was.
+    CommitUnsent,
+    /// The line breaks behind the commit, and the process does not know whether it was carried out.
+    CommitUnheard,
+    /// The commit is refused.
+    CommitRefused,
+    /// The process dies before it has found out what became of its commit.
+    CrashInDoubt,
+    /// A process does not follow the journal for a while.
+    Lag,
+    /// A process opens its state from an older snapshot.
+    OldSnapshot,
     /// The call fails and has no effect.
     Transient,
     /// Nothing can be written for a while.
@@ -53,10 +66,16 @@ pub enum Fault {
 
 impl Fault {
     /// Every class.
-    pub const ALL: [Fault; 19] = [
+    pub const ALL: [Fault; 25] = [
         Fault::CrashBefore,
         Fault::CrashAfter,
         Fault::ReplyLost,
+        Fault::CommitUnsent,
+        Fault::CommitUnheard,
+        Fault::CommitRefused,
+        Fault::CrashInDoubt,
+        Fault::Lag,
+        Fault::OldSnapshot,
         Fault::Transient,
         Fault::DiskFull,
         Fault::SlowBefore,
@@ -105,6 +124,7 @@ impl FaultCounts {
 pub(crate) struct StoreFaults {
     random: Random,
     skews: Random,
+    doubts: Random,
     is_on: bool,
     /// Calls until the next fault, weighted by how much they change.
     left: u64,
@@ -112,6 +132,7 @@ pub(crate) struct StoreFaults {
     lease: Duration,
     disk_full_until: Duration,
     cuts: Vec<(Group, Duration)>,
+    lags: Vec<(Group, Duration)>,
     pub(crate) counts: FaultCounts,
 }
 
@@ -127,12 +148,25 @@ pub(crate) enum CallFate {
     DiskFull,
     CrashBefore,
     CrashAfter,
+    /// Its first commit fails.
+    Breaks(Break),
+}
+
+/// What becomes of a process whose commit failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// It dies before it finds out.
+    Dies,
+    /// It tries again, after so much of its rest for each millisecond of it, and meets this.
+    TriesAgain { rest: Duration, breaks: Option<Break> },
 }
 
 /// How much a call means to the history: what changes a run is hit more often than what looks around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallKind {
     Read,
+    /// Writes rows of its own, past the journal.
+    Row,
     /// Writes at most a little of its own.
     Upkeep,
     Write,
@@ -146,11 +180,13 @@ impl StoreFaults {
             left: random.below(rarity),
             random,
             skews: Random::new(seed, "skews"),
+            doubts: Random::new(seed, "doubts"),
             is_on: true,
             rarity,
             lease,
             disk_full_until: Duration::ZERO,
             cuts: vec![],
+            lags: vec![],
             counts: FaultCounts::default(),
         }
     }
@@ -160,6 +196,7 @@ impl StoreFaults {
         self.is_on = false;
         self.disk_full_until = Duration::ZERO;
         self.cuts.clear();
+        self.lags.clear();
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -188,6 +225,46 @@ impl StoreFaults {
         Some(SignedDuration::from_millis(self.skews.between(0, 2 * max).cast_signed() - max.cast_signed()))
     }
 
+    /// Which snapshot a process opens its state from, the first the latest; none if it reads the rows.
+    pub(crate) fn opens_old_snapshot(&mut self) -> Option<usize> {
+        let is_old = self.is_on && self.doubts.chance(50);
+        is_old.then(|| {
+            self.counts.add(Fault::OldSnapshot);
+            self.doubts.below(3) as usize
+        })
+    }
+
+    /// Whether a process does not follow the journal now, unless it has to.
+    pub(crate) fn lags(&mut self, group: Group, boot: Duration) -> bool {
+        self.lags.retain(|(_, until)| boot < *until);
+        if self.is_on && self.doubts.below(1_000) == 0 {
+            self.counts.add(Fault::Lag);
+            let time = self.doubts.stretch(Duration::from_secs(1), self.lease);
+            self.lags.push((group, boot + time));
+        }
+        self.lags.iter().any(|(its, _)| *its == group)
+    }
+
+    /// What a process meets that tries again after its commit failed.
+    pub(crate) fn doubt(&mut self, is_in_doubt: bool) -> Doubt {
+        let rest = Duration::from_micros(self.doubts.between(500, 2_000));
+        if !self.is_on {
+            return Doubt::TriesAgain { rest, breaks: None };
+        }
+        if is_in_doubt && self.doubts.chance(10) {
+            self.counts.add(Fault::CrashInDoubt);
+            return Doubt::Dies;
+        }
+        let breaks = self.doubts.weighted(&[
+            (80, None),
+            (7, Some((Fault::CommitRefused, Break::Refused))),
+            (7, Some((Fault::CommitUnsent, Break::Before))),
+            (6, Some((Fault::CommitUnheard, Break::After))),
+        ]);
+        breaks.into_iter().for_each(|(fault, _)| self.counts.add(fault));
+        Doubt::TriesAgain { rest, breaks: breaks.map(|(_, breaks)| breaks) }
+    }
+
     /// What happens to a call that a process makes now.
     pub(crate) fn fate(&mut self, group: Group, kind: CallKind, boot: Duration) -> CallFate {
         let latency = match self.random.below(100) {
@@ -204,7 +281,7 @@ impl StoreFaults {
             return CallFate::DiskFull;
         }
         let weight = match kind {
-            CallKind::Read | CallKind::Upkeep => 1,
+            CallKind::Read | CallKind::Row | CallKind::Upkeep => 1,
             CallKind::Write => 10,
         };
         if weight <= self.left {
@@ -217,7 +294,11 @@ impl StoreFaults {
             };
         }
         self.left = self.random.between(1, self.rarity);
+        let commits = if matches!(kind, CallKind::Read | CallKind::Row) { 0 } else { 3 };
         let fault = self.random.weighted(&[
+            (commits, Fault::CommitUnsent),
+            (commits, Fault::CommitUnheard),
+            (commits, Fault::CommitRefused),
             (3, Fault::CrashBefore),
             (3, Fault::CrashAfter),
             (4, Fault::ReplyLost),
@@ -231,6 +312,9 @@ impl StoreFaults {
             Fault::CrashBefore => CallFate::CrashBefore,
             Fault::CrashAfter => CallFate::CrashAfter,
             Fault::ReplyLost => CallFate::ReplyLost(latency),
+            Fault::CommitUnsent => CallFate::Breaks(Break::Before),
+            Fault::CommitUnheard => CallFate::Breaks(Break::After),
+            Fault::CommitRefused => CallFate::Breaks(Break::Refused),
             Fault::SlowBefore => CallFate::Works(long, Duration::ZERO),
             Fault::SlowAfter => CallFate::Works(Duration::ZERO, long),
             _ => CallFate::Fails(latency),

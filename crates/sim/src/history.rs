@@ -89,19 +89,19 @@ fn make(sim: &Arc<Sim>, executor: &mut Executor) -> Check {
     heal(sim);
     run_for(sim, executor, ending::bound(&sim.setup) * 4)?;
     let now = sim.timeline.now();
-    sim.store.look(|state| ending::is_healthy(state, now, &sim.setup))?;
+    sim.log.look(|state| ending::is_healthy(state, now, &sim.setup))?;
     let ledger = sim.ledger();
     ledger.slots.are_in_place(&ledger.world)?;
     ledger.slots.are_complete(now, &ledger.world)?;
     drop(ledger);
     sim.timeline.spawn(WORLD, Box::pin(end(Arc::clone(sim))));
     let deadline = sim.timeline.boot() + DRAIN_MAX;
-    while sim.timeline.boot() < deadline && sim.store.look(ending::is_over).is_err() {
+    while sim.timeline.boot() < deadline && sim.log.look(ending::is_over).is_err() {
         run_for(sim, executor, Duration::from_secs(3_600))?;
     }
-    sim.store.look(ending::is_over)?;
+    sim.log.look(ending::is_over)?;
     let ledger = sim.ledger();
-    sim.store.look(|state| ledger.compare_all(state))?;
+    sim.log.look(|state| ledger.compare_all(state))?;
     ledger.acks.hold(&ledger.world)?;
     drop(ledger);
     verify(sim, executor)
@@ -152,7 +152,7 @@ async fn end(sim: Arc<Sim>) {
 fn verify(sim: &Arc<Sim>, executor: &mut Executor) -> Check {
     let shared = Arc::clone(sim);
     let verify = async move {
-        let found = shared.store.verify().await;
+        let found = shared.log.rows.verify().await;
         let is_clean = found.as_ref().is_ok_and(Vec::is_empty);
         shared.check(ensure("I19", is_clean, || format!("verify says {found:?}")));
     };

@@ -139,7 +139,7 @@ impl Ledger {
             happened.iter().filter_map(|(id, _)| Some((*id, self.world.runs.get(id)?.clone()))).collect();
         self.world
             .apply(entry)
-            .map_err(|error| Violation { rule: "I9", what: format!("entry {}: {error}", entry.seq) })?;
+            .map_err(|error| Violation { rule: "fold", what: format!("entry {}: {error}", entry.seq) })?;
         if let Some(stretch) = &mut self.stretch {
             stretch.note(entry, &self.world);
         }

@@ -1,6 +1,7 @@
 //! One seed, one history, every invariant.
 //!
-//! A simulation runs the engine's real nodes, loops and all, on the model store, on one thread and a clock of its own. A seed
+//! A simulation runs the engine's real nodes, loops and all, on the kernel that is shipped and a log that breaks on purpose,
+//! on one thread and a clock of its own. A seed
 //! decides everything: who asks for what, what goes wrong and when, and which of two things at one instant comes first. The
 //! same seed gives the same history again.
 //!
@@ -17,6 +18,7 @@ mod hearing;
 mod history;
 mod invariants;
 mod ledger;
+mod log;
 mod lost;
 mod oracle;
 mod random;
@@ -29,6 +31,8 @@ mod standby;
 mod store;
 mod timeline;
 mod trace;
+mod verbs;
+mod writer;
 mod zone_data;
 
 pub use faults::{Fault, FaultCounts};

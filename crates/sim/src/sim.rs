@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use punctual_store::memory::MemoryStore;
 
 use crate::clock::SimIds;
@@ -11,6 +12,7 @@ use crate::cluster::Cluster;
 use crate::faults::{Fault, StoreFaults};
 use crate::invariants::Violation;
 use crate::ledger::{Ledger, Moment};
+use crate::log::Log;
 use crate::random::Random;
 use crate::setup::Setup;
 use crate::standby::Standby;
@@ -23,8 +25,8 @@ pub(crate) struct Sim {
     pub(crate) setup: Setup,
     pub(crate) timeline: Arc<Timeline>,
     pub(crate) ids: Arc<SimIds>,
-    /// What the processes reach through [`crate::store::FaultyStore`].
-    pub(crate) store: MemoryStore,
+    /// What is durable. The processes reach it through [`crate::store::FaultyStore`].
+    pub(crate) log: Log,
     faults: Mutex<StoreFaults>,
     ledger: Mutex<Ledger>,
     cluster: Mutex<Cluster>,
@@ -38,16 +40,11 @@ impl Sim {
     pub(crate) fn new(seed: u64, is_printed: bool) -> Arc<Sim> {
         let setup = Setup::of(seed);
         let timeline = Timeline::new(seed, setup.start);
-        let clock = Arc::clone(&timeline);
         Arc::new(Sim {
             seed,
             timeline,
             ids: Arc::new(SimIds::new(seed)),
-            store: if setup.is_exclusive {
-                MemoryStore::exclusive()
-            } else {
-                MemoryStore::with_clock(move || clock.now())
-            },
+            log: Log::new(MemoryStore::new()),
             faults: Mutex::new(StoreFaults::new(seed, setup.lease)),
             ledger: Mutex::new(Ledger::new(&setup)),
             cluster: Mutex::new(Cluster::new(seed, &setup)),
@@ -117,15 +114,19 @@ impl Sim {
     pub(crate) fn observe(&self, group: Group) {
         let moment = self.moment(group);
         let mut ledger = self.ledger();
-        let looked = self.store.look(|state| ledger.observe(state, &moment, |line| self.tell(line)));
+        let looked = self.log.look(|state| ledger.observe(state, &moment, |line| self.tell(line)));
         drop(ledger);
         self.check(looked);
     }
 
     pub(crate) fn moment(&self, group: Group) -> Moment {
         let zones = self.cluster().zones(group, &self.setup);
-        let now = (!self.setup.is_exclusive).then(|| self.timeline.now());
-        Moment { group, zones, now, boot: self.timeline.boot() }
+        Moment { group, zones, now: self.store_time(), boot: self.timeline.boot() }
+    }
+
+    /// What the store's clock shows, where it has one of its own.
+    pub(crate) fn store_time(&self) -> Option<Timestamp> {
+        (!self.setup.is_exclusive).then(|| self.timeline.now())
     }
 }
 

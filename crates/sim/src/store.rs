@@ -1,37 +1,34 @@
-//! The store as a process sees it: the model behind a line that is slow, breaks, loses answers, and kills.
+//! The store as a process sees it: the kernel and the log behind a line that is slow, breaks, loses answers, and kills.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use jiff::Timestamp;
-use jiff::civil::Date;
-use punctual_core::journal::Entry;
-use punctual_core::run::Run;
-use punctual_core::schedule::Schedule;
-use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
-use punctual_store::{
-    Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
-    Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
-    PlannerLease, PrintedPiece, RecordFilter, RecordPage, Records, Renewal, Result, RunFilter, RunWritten, Runs,
-    ScheduleFilter, SchedulePage, Schedules, Settlement, SharedTime, Sign, StoreError, TokenRecord, Tokens, Totals,
-    Written, ZoneDay,
-};
+use punctual_kernel::transaction::{Needs, Transaction};
+use punctual_store::memory::MemoryStore;
+use punctual_store::{NodeRecord, Renewal, Result, Sign, StoreError};
 
-use crate::faults::CallKind::{Read, Upkeep, Write};
-use crate::faults::{CallFate, CallKind};
+use crate::faults::{CallFate, CallKind, Doubt};
 use crate::hearing::Hearing;
-use crate::invariants::ownership;
-use crate::sim::Sim;
-use crate::standby::Seen;
+use crate::sim::{Sim, locked};
 use crate::timeline::Group;
+use crate::writer::{Attempts, Break, Failed, Owned, Writer};
+
+/// How long a command is tried before its caller is told that it does not work.
+const TRY_FOR: Duration = Duration::from_secs(4);
+
+/// How long a process rests before it tries a command for the second time. Each time it is twice as long.
+const REST: Duration = Duration::from_millis(20);
 
 /// The store of one process.
 pub(crate) struct FaultyStore {
-    sim: Arc<Sim>,
-    group: Group,
-    hearing: Hearing,
-    seen: Seen,
+    pub(crate) sim: Arc<Sim>,
+    pub(crate) group: Group,
+    pub(crate) hearing: Hearing,
+    /// One command of a process writes at a time.
+    writer: tokio::sync::Mutex<Writer>,
+    /// Who owns what, as far as the process knows it to be committed.
+    owned: Arc<Mutex<Owned>>,
 }
 
 impl FaultyStore {
@@ -41,58 +38,155 @@ impl FaultyStore {
         if !sim.setup.is_exclusive {
             hearing.hear(sim, group, sim.timeline.boot(), sim.timeline.now());
         }
-        FaultyStore { sim: Arc::clone(sim), group, hearing, seen: Seen::default() }
+        let owned = Arc::default();
+        let writer = tokio::sync::Mutex::new(Writer::new(Arc::clone(&owned)));
+        FaultyStore { sim: Arc::clone(sim), group, hearing, writer, owned }
     }
 
-    /// A node says that it lives. Until when it may believe so is told to the ledger.
-    async fn sign(
+    /// The rows, which reads are answered from.
+    pub(crate) fn rows(&self) -> &MemoryStore {
+        &self.sim.log.rows
+    }
+
+    /// The store has taken in now that a node lives, when its own clock showed `at`. Until when the node may believe so.
+    pub(crate) fn lease(&self, sent_at: Duration, sign: &Sign, at: Timestamp) -> Duration {
+        let Sim { timeline, setup, .. } = &*self.sim;
+        // A lease that a clock behind the store's has given is so much shorter.
+        let behind = Duration::try_from(at.duration_since(sign.now)).unwrap_or_default();
+        let valid_until = timeline.boot().saturating_sub(behind).min(sent_at) + setup.lease;
+        self.sim.ledger().nodes.leased(sign.node, valid_until);
+        valid_until
+    }
+
+    /// Renews the row of a node, and follows the journal, unless a command of the process is being tried: others may have
+    /// called runs off.
+    ///
+    /// With the answer goes until when the node may believe that it lives.
+    pub(crate) async fn renew_row(&self, sent_at: Duration, sign: &Sign) -> Result<(Renewal, Duration)> {
+        let sim = &self.sim;
+        let lease_until = sign.now + sign.lease.duration();
+        let others = self.rows().change(|rows| {
+            let record = rows.nodes.get_mut(&sign.node)?;
+            (record.lease_until, record.lease) = (lease_until, sign.lease);
+            record.agents.clone_from(&sign.agents);
+            record.about.clone_from(&sign.about);
+            rows.agents_seen.extend(sign.agents.iter().map(|agent| (agent.clone(), sign.now)));
+            Some(rows.nodes.values().filter(|node| node.id != sign.node).map(NodeRecord::lease).collect())
+        });
+        let others = others.ok_or(StoreError::LeaseEnded)?;
+        let at = sim.store_time().unwrap_or(sign.now);
+        let valid_until = self.lease(sent_at, sign, at);
+        if self.writer.try_lock().is_ok() {
+            self.carry_out(Needs::default(), |_| Ok(()), None, |()| ()).await.ok();
+        }
+        let owned = locked(&self.owned).get(&sign.node).cloned().unwrap_or_default();
+        let cancelling = owned.iter().filter(|(.., is_cancelling)| *is_cancelling).map(|(id, ..)| *id).collect();
+        let owned = owned.iter().map(|(id, epoch, _)| (*id, *epoch)).collect();
+        Ok((Renewal { at, lease_until, cancelling, owned, others }, valid_until))
+    }
+
+    /// Follows the journal, as a process does all the time that does not lag.
+    fn follow(&self) {
+        let sim = &self.sim;
+        if !sim.faults().lags(self.group, sim.timeline.boot())
+            && let Ok(mut writer) = self.writer.try_lock()
+        {
+            writer.follow_behind(sim);
+        }
+    }
+
+    /// Lets a command decide and commit, and answers its caller.
+    pub(crate) async fn write<T: Send>(
         &self,
         name: &str,
-        sign: &Sign,
-        call: impl Future<Output = Result<Renewal>> + Send,
-    ) -> Result<Renewal> {
-        let Sim { timeline, setup, .. } = &*self.sim;
-        let sent_at = timeline.boot();
-        let mut valid_until = sent_at;
-        let call = async {
-            let renewal = call.await?;
-            // A lease that a clock behind the store's has given is so much shorter.
-            let behind = Duration::try_from(renewal.at.duration_since(sign.now)).unwrap_or_default();
-            valid_until = timeline.boot().saturating_sub(behind).min(sent_at) + setup.lease;
-            self.sim.ledger().nodes.leased(sign.node, valid_until);
-            Ok(renewal)
-        };
-        let renewal = self.call(name, Upkeep, call).await?;
-        if !setup.is_exclusive && name == "renew" {
-            self.hearing.hear(&self.sim, self.group, sent_at, renewal.at);
-        }
-        self.sim.ledger().nodes.renewed(sign.node, valid_until);
-        Ok(renewal)
+        kind: CallKind,
+        needs: Needs,
+        decide: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send,
+    ) -> Result<T> {
+        self.write_and(name, kind, needs, decide, |_| ()).await
     }
 
-    /// Lets a call meet its fate.
-    async fn call<T: Send>(
+    /// The same; `committed` looks at each commit before anybody else does.
+    pub(crate) async fn write_and<T: Send>(
+        &self,
+        name: &str,
+        kind: CallKind,
+        needs: Needs,
+        decide: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send,
+        committed: impl Fn(&T) + Send + Sync,
+    ) -> Result<T> {
+        let fate = self.fate(name, kind);
+        let breaks = match fate {
+            CallFate::Breaks(breaks) => Some(breaks),
+            _ => None,
+        };
+        self.meets(fate, self.carry_out(needs, decide, breaks, committed)).await
+    }
+
+    /// Tries a command until it is committed, or for as long as its caller waits.
+    async fn carry_out<T: Send>(
+        &self,
+        needs: Needs,
+        mut decide: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send,
+        mut breaks: Option<Break>,
+        committed: impl Fn(&T) + Send + Sync,
+    ) -> Result<T> {
+        let sim = &self.sim;
+        let mut attempts = Attempts::new(self.group, needs);
+        let mut writer = self.writer.lock().await;
+        let (began, mut rest) = (sim.timeline.boot(), REST);
+        loop {
+            let done = writer.attempt(sim, &mut attempts, &mut decide, breaks, &committed);
+            sim.observe(self.group);
+            let Err(failed) = done else {
+                return attempts.reply.unwrap_or_else(|| Err(broken()));
+            };
+            if let Failed::Violated(violation) = failed {
+                sim.check(Err(violation));
+                return Err(broken());
+            }
+            writer.throw_away();
+            if began + TRY_FOR <= sim.timeline.boot() {
+                return Err(broken());
+            }
+            let doubt = sim.faults().doubt(attempts.is_in_doubt());
+            match doubt {
+                Doubt::Dies => {
+                    sim.tell(format_args!("p{} does not know what became of its commit", self.group));
+                    return self.crash().await;
+                }
+                Doubt::TriesAgain { rest: part, breaks: next } => {
+                    sim.wait(rest.as_millis() as u32 * part).await;
+                    (rest, breaks) = (rest * 2, next);
+                }
+            }
+        }
+    }
+
+    /// Lets a call that decides nothing meet its fate.
+    pub(crate) async fn call<T: Send>(
         &self,
         name: &str,
         kind: CallKind,
         call: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
+        let fate = self.fate(name, kind);
+        self.meets(fate, call).await
+    }
+
+    /// What happens to a call that is made now.
+    fn fate(&self, name: &str, kind: CallKind) -> CallFate {
         let sim = &self.sim;
-        let call = async {
-            if kind != Read {
-                self.seen.notice(sim)?;
-            }
-            let answer = call.await;
-            if kind != Read {
-                self.seen.catch_up(sim);
-            }
-            answer
-        };
+        self.follow();
         let fate = sim.faults().fate(self.group, kind, sim.timeline.boot());
         if !matches!(fate, CallFate::Works(before, after) if before.max(after) < Duration::from_secs(1)) {
             sim.tell(format_args!("p{} {name}: {fate:?}", self.group));
         }
-        let failed = || StoreError::Unavailable { doing: "simulating", source: "the line broke".into() };
+        fate
+    }
+
+    async fn meets<T: Send>(&self, fate: CallFate, call: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let sim = &self.sim;
         match fate {
             CallFate::Works(before, after) => {
                 sim.wait(before).await;
@@ -101,15 +195,16 @@ impl FaultyStore {
                 sim.wait(after).await;
                 answer
             }
+            CallFate::Breaks(_) => call.await,
             CallFate::ReplyLost(after) => {
                 call.await?;
                 sim.observe(self.group);
                 sim.wait(after).await;
-                Err(failed())
+                Err(broken())
             }
             CallFate::Fails(after) => {
                 sim.wait(after).await;
-                Err(failed())
+                Err(broken())
             }
             CallFate::DiskFull => Err(StoreError::DiskFull),
             CallFate::CrashBefore => self.crash().await,
@@ -127,247 +222,7 @@ impl FaultyStore {
     }
 }
 
-#[async_trait]
-impl Schedules for FaultyStore {
-    async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
-        self.call("schedule", Read, self.sim.store.schedule(id)).await
-    }
-
-    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
-        self.call("schedules", Read, self.sim.store.schedules(after, limit)).await
-    }
-
-    async fn count_schedules(&self) -> Result<u64> {
-        self.call("count_schedules", Read, self.sim.store.count_schedules()).await
-    }
-
-    async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
-        self.call("find_schedules", Read, self.sim.store.find_schedules(filter)).await
-    }
-}
-
-#[async_trait]
-impl Plan for FaultyStore {
-    async fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Result<Vec<PlanTask>> {
-        self.call("to_plan", Read, self.sim.store.to_plan(now, zone_data, limit)).await
-    }
-
-    async fn next_plan_at(&self) -> Result<Option<Timestamp>> {
-        self.call("next_plan_at", Read, self.sim.store.next_plan_at()).await
-    }
-
-    async fn subject(&self, id: ScheduleId, now: Timestamp) -> Result<Option<PlanSubject>> {
-        self.call("subject", Read, self.sim.store.subject(id, now)).await
-    }
-
-    async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
-        let kind = if writes.is_empty() { Read } else { Write };
-        self.call("plan", kind, self.sim.store.plan(now, writes)).await
-    }
-
-    async fn zone_days(&self) -> Result<Vec<ZoneDay>> {
-        self.call("zone_days", Read, self.sim.store.zone_days()).await
-    }
-
-    async fn begin_day(&self, now: Timestamp, zone: &str, date: Date) -> Result<bool> {
-        self.call("begin_day", Upkeep, self.sim.store.begin_day(now, zone, date)).await
-    }
-}
-
-#[async_trait]
-impl Runs for FaultyStore {
-    async fn run(&self, id: RunId) -> Result<Option<Run>> {
-        self.call("run", Read, self.sim.store.run(id)).await
-    }
-
-    async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
-        self.call("live_counts", Read, self.sim.store.live_counts(now)).await
-    }
-
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
-        self.call("runs", Read, self.sim.store.runs(filter)).await
-    }
-
-    async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
-        self.call("ask", Write, self.sim.store.ask(now, run, by)).await
-    }
-
-    async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
-        self.call("cancel", Write, self.sim.store.cancel(now, id, by)).await
-    }
-
-    async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
-        self.call("resume", Write, self.sim.store.resume(now, id, epoch, by)).await
-    }
-}
-
-#[async_trait]
-impl Claims for FaultyStore {
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
-        self.call("claim", Upkeep, self.sim.store.claim(request)).await
-    }
-
-    async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
-        let sim = &self.sim;
-        let named: Vec<(RunId, u64)> = settlements.iter().map(|it| (it.run, it.epoch)).collect();
-        let settle = async {
-            let before = ownership::before_write(&sim.store, &named);
-            let answers = sim.store.settle(now, settlements).await?;
-            let is_lost = |(run, epoch)| sim.ledger().effects.is_lost(self.group, run, epoch);
-            sim.check(ownership::after_write(&sim.store, &named, &before, &answers, is_lost));
-            Ok(answers)
-        };
-        self.call("settle", Write, settle).await
-    }
-
-    async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>> {
-        let sim = &self.sim;
-        let named: Vec<(RunId, u64)> = reports.iter().map(|it| (it.run, it.epoch)).collect();
-        let finish = async {
-            let before = ownership::before_write(&sim.store, &named);
-            let answers = sim.store.finish(now, reports).await?;
-            let is_lost = |(run, epoch)| sim.ledger().effects.is_lost(self.group, run, epoch);
-            sim.check(ownership::after_write(&sim.store, &named, &before, &answers, is_lost));
-            Ok(answers)
-        };
-        self.call("finish", Write, finish).await
-    }
-}
-
-#[async_trait]
-impl Nodes for FaultyStore {
-    fn is_exclusive(&self) -> bool {
-        self.sim.store.is_exclusive()
-    }
-
-    fn shared_time(&self) -> Option<SharedTime> {
-        self.hearing.last()
-    }
-
-    async fn join(&self, sign: &Sign) -> Result<Renewal> {
-        self.sim.ledger().nodes.knows(sign.node, self.group);
-        self.sign("join", sign, self.sim.store.join(sign)).await
-    }
-
-    async fn renew(&self, sign: &Sign) -> Result<Renewal> {
-        self.sign("renew", sign, self.sim.store.renew(sign)).await
-    }
-
-    async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {
-        self.sim.ledger().nodes.leaves(node);
-        self.call("leave", Upkeep, self.sim.store.leave(now, node)).await
-    }
-
-    async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
-        self.call("bury", Upkeep, self.sim.store.bury(now, dead)).await
-    }
-
-    async fn nodes(&self) -> Result<Vec<NodeRecord>> {
-        self.call("nodes", Read, self.sim.store.nodes()).await
-    }
-
-    async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
-        let sim = &self.sim;
-        let take = async {
-            let before = sim.store.look(|state| state.planner);
-            let lease = sim.store.take_planner(sign).await?;
-            sim.check(sim.store.look(|state| ownership::planner_taken(before, sign, &lease, state)));
-            Ok(lease)
-        };
-        self.call("take_planner", Upkeep, take).await
-    }
-
-    async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
-        self.call("note_outage", Write, self.sim.store.note_outage(now, node, from)).await
-    }
-}
-
-#[async_trait]
-impl Journal for FaultyStore {
-    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>> {
-        self.call("entries", Read, self.sim.store.entries(after, limit)).await
-    }
-
-    async fn head(&self) -> Result<Head> {
-        self.call("head", Read, self.sim.store.head()).await
-    }
-
-    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
-        self.call("forget_runs", Upkeep, self.sim.store.forget_runs(now, before)).await
-    }
-
-    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
-        self.call("prune", Upkeep, self.sim.store.prune(now, before)).await
-    }
-
-    async fn verify(&self) -> Result<Vec<String>> {
-        self.call("verify", Read, self.sim.store.verify()).await
-    }
-}
-
-#[async_trait]
-impl History for FaultyStore {
-    async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
-        self.call("history", Read, self.sim.store.history(filter)).await
-    }
-
-    async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
-        self.call("count_history", Read, self.sim.store.count_history(filter)).await
-    }
-
-    async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
-        self.call("totals", Read, self.sim.store.totals(filter)).await
-    }
-}
-
-#[async_trait]
-impl Records for FaultyStore {
-    async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
-        self.call("records", Read, self.sim.store.records(filter)).await
-    }
-
-    async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {
-        self.call("archive", Write, self.sim.store.archive(schedules, keep)).await
-    }
-}
-
-#[async_trait]
-impl Tokens for FaultyStore {
-    async fn tokens(&self) -> Result<Vec<TokenRecord>> {
-        self.call("tokens", Read, self.sim.store.tokens()).await
-    }
-
-    async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
-        self.call("make_token", Write, self.sim.store.make_token(now, token, by)).await
-    }
-
-    async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool> {
-        self.call("revoke_token", Write, self.sim.store.revoke_token(now, id, by)).await
-    }
-
-    async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
-        self.call("note_used", Write, self.sim.store.note_used(used)).await
-    }
-}
-
-#[async_trait]
-impl Answers for FaultyStore {
-    async fn forget_answers(&self, before: Timestamp) -> Result<usize> {
-        self.call("forget_answers", Write, self.sim.store.forget_answers(before)).await
-    }
-}
-
-#[async_trait]
-impl Output for FaultyStore {
-    async fn print(&self, pieces: Vec<Piece>, keep: u64) -> Result<()> {
-        self.call("print", Write, self.sim.store.print(pieces, keep)).await
-    }
-
-    async fn printed(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<PrintedPiece>> {
-        self.call("printed", Read, self.sim.store.printed(run, after, limit)).await
-    }
-
-    async fn forget_output(&self, before: Timestamp) -> Result<usize> {
-        self.call("forget_output", Write, self.sim.store.forget_output(before)).await
-    }
+/// What a process hears when the line breaks.
+fn broken() -> StoreError {
+    StoreError::Unavailable { doing: "simulating", source: "the line broke".into() }
 }

@@ -2,10 +2,12 @@
 
 use jiff::Timestamp;
 use punctual_core::NodeId;
-use punctual_core::run::{Outcome, Run, RunState, Tally};
+use punctual_core::journal::checksum;
+use punctual_core::run::{Outcome, Run, RunState, Tally, Terms};
 use punctual_core::schedule::{Cursor, Schedule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 /// What a row says cannot be read as what it stands for.
 #[derive(Debug, thiserror::Error)]
@@ -155,4 +157,11 @@ pub(crate) fn definition(schedule: &Schedule) -> String {
 pub(crate) fn is_same_definition(a: &Schedule, b: &Schedule) -> bool {
     let moved = Schedule { cursor: b.cursor.clone(), runs_started: b.runs_started, ..a.clone() };
     moved == *b
+}
+
+/// The digest that terms are known by.
+pub(crate) fn terms_id(terms: &Terms) -> (Uuid, String) {
+    let body = to_json(terms);
+    let half = |seed| checksum(seed, 0, Timestamp::UNIX_EPOCH, &body);
+    (Uuid::from_u64_pair(half(1), half(2)), body)
 }

@@ -2,6 +2,7 @@
 
 use punctual_core::RunId;
 use punctual_core::journal::JournalError;
+use punctual_kernel::KernelError;
 
 use crate::requests::Answered;
 
@@ -154,6 +155,17 @@ impl StoreError {
             | StoreError::Panicked { .. }
             | StoreError::Overloaded { .. }
             | StoreError::Unavailable { .. } => false,
+        }
+    }
+}
+
+impl From<KernelError> for StoreError {
+    fn from(refused: KernelError) -> StoreError {
+        match refused {
+            KernelError::NotFound { what, id } => StoreError::NotFound { what, id },
+            KernelError::LeaseEnded => StoreError::LeaseEnded,
+            KernelError::Answered(answered) => StoreError::Answered(answered),
+            KernelError::Journal(error) => StoreError::from(error),
         }
     }
 }

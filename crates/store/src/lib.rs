@@ -5,23 +5,21 @@
 //! writes back what is different. [`memory`] is the model, [`sqlite`] the default.
 
 mod chain;
-pub mod change;
 mod columns;
-pub mod compare;
+mod command;
+mod commands;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
-mod fold;
 pub mod memory;
-mod mirror;
 mod panics;
-mod places;
 pub mod postgres;
 mod requests;
 mod roles;
 pub mod sqlite;
 pub mod transfer;
-mod writing;
+
+pub use punctual_kernel::{change, compare};
 
 pub use error::{Result, StoreError};
 pub use panics::{catch_panic, panic_text};

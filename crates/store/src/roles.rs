@@ -19,7 +19,7 @@ use crate::requests::{
     AttemptReport, Cancellation, ClaimRequest, Claimed, Head, Hint, HistoryFilter, HistoryItem, Keep, LiveCounts,
     NodeLease, NodeRecord, Piece, PlanSubject, PlanTask, PlanWrite, PlannerLease, PrintedPiece, RecordFilter,
     RecordPage, Renewal, RunFilter, RunWritten, ScheduleFilter, SchedulePage, Settlement, SharedTime, Sign,
-    TokenRecord, Totals, Written, ZoneDay,
+    StartRequest, Started, TokenRecord, Totals, Written, ZoneDay,
 };
 
 /// Reading schedules.
@@ -111,6 +111,9 @@ pub trait Claims: Send + Sync {
     /// beyond a limit. When this returns, the claims are durable and no other node holds these runs.
     /// [`crate::StoreError::LeaseEnded`] if the node's lease has ended, taken for dead or not: it has to renew it first.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed>;
+
+    /// Claims ready runs, decides about each ([`punctual_kernel::admission`]), and begins those that may start: in one transaction.
+    async fn start(&self, request: &StartRequest) -> Result<Started>;
 
     /// Writes what admission decided about claimed runs. One answer each, in order. A run that was let in does not begin if its
     /// schedule has been paused since: it is skipped.

@@ -13,9 +13,9 @@ use punctual_core::journal::{Body, Entry, World};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StoreError};
-use crate::fold::Fold;
-use crate::memory::Planner;
 use crate::roles::Journal;
+use punctual_kernel::fold::Fold;
+use punctual_kernel::types::Planner;
 
 /// How many entries are read or written at a time.
 const PAGE: usize = 1_000;

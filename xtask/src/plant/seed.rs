@@ -31,7 +31,7 @@ pub(super) const BUGS: &[Bug] = &[
         ".iter().map(standing).collect()",
         ".iter().take(0).map(standing).collect()",
     ),
-    ("who has not claimed may start", "store/src/change.rs", "run.epoch() == settlement.epoch && ", ""),
+    ("who has not claimed may start", "kernel/src/change.rs", "run.epoch() == settlement.epoch && ", ""),
     (
         "a report is lost",
         "engine/src/node.rs",

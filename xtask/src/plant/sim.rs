@@ -21,14 +21,14 @@ pub(super) const BUGS: &[Bug] = &[
         "who ends a run need not hold it",
         &["I2"],
         &[
-            ("store/src/change.rs", "|end| end.epoch == epoch)", "|end| end.epoch == epoch && run.epoch() == epoch)"),
-            ("store/src/change.rs", "if !is_held || run.epoch() != epoch {", "if !is_held {"),
+            ("kernel/src/change.rs", "|end| end.epoch == epoch)", "|end| end.epoch == epoch && run.epoch() == epoch)"),
+            ("kernel/src/change.rs", "if !is_held || run.epoch() != epoch {", "if !is_held {"),
         ],
     ),
     (
         "who was taken for dead goes on claiming",
         &["I1"],
-        &[("store/src/memory/claims.rs", "if !state.has_lease(request.node, now) {", "if false {")],
+        &[("kernel/src/transaction/claims.rs", "if !self.has_lease(request.node, now) {", "if false {")],
     ),
     (
         "a claim whose answer got lost is never given back",
@@ -39,7 +39,7 @@ pub(super) const BUGS: &[Bug] = &[
         "a dead node keeps what it had not begun",
         &["L3"],
         &[(
-            "store/src/change.rs",
+            "kernel/src/change.rs",
             "RunState::Claimed { .. } | RunState::Running { .. } => {",
             "RunState::Running { .. } => {",
         )],
@@ -61,7 +61,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "who plans need not have read the last plan",
         &["I10", "I15"],
-        &[("store/src/change.rs", " && found.schedule.cursor == *cursor", "")],
+        &[("kernel/src/change.rs", " && found.schedule.cursor == *cursor", "")],
     ),
     (
         "an edit that came too late is taken for done",
@@ -108,7 +108,7 @@ pub(super) const BUGS: &[Bug] = &[
         "who has renewed meanwhile is buried all the same",
         &["I3"],
         &[(
-            "store/src/memory/nodes.rs",
+            "kernel/src/transaction/nodes.rs",
             "dead.contains(&node.lease())",
             "dead.iter().any(|lease| lease.node == node.id)",
         )],
@@ -121,12 +121,16 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a node whose clock is ahead claims early",
         &["I7"],
-        &[("store/src/memory/claims.rs", "self.time(request.now).min(request.now)", "request.now")],
+        &[(
+            "kernel/src/transaction/claims.rs",
+            "self.cluster.now.map_or(request.now, |now| now.min(request.now))",
+            "request.now",
+        )],
     ),
     (
         "who is ahead of the store's clock buries the living",
         &["I3"],
-        &[("engine/src/keeper.rs", "now.min(renewal.at)", "now")],
+        &[("engine/src/keeper.rs", "now.min(renewal.at).min(signed_at)", "now")],
     ),
     (
         "a clock behind the store's gives a lease that ends too early",
@@ -143,12 +147,82 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "an older copy of the store goes unnoticed",
         &["I2"],
-        &[("sim/src/standby.rs", "if has_lost && epoch_floor", "if sight.seq == 0 && has_lost && epoch_floor")],
+        &[
+            (
+                "sim/src/log.rs",
+                "Some(false) => return Ok(Following::Lost)",
+                "Some(false) => return Ok(Following::OpenAgain)",
+            ),
+            ("sim/src/writer.rs", "== Some(false)", "== None"),
+        ],
     ),
     (
         "after commits were lost the epochs stay",
         &["I1"],
         &[("core/src/journal/world.rs", "|run| run.state.raise_epoch(*epoch_floor)", "|_| ()")],
+    ),
+    (
+        "a process decides without having followed the journal",
+        &["I20", "state"],
+        &[(
+            "sim/src/writer.rs",
+            "self.follow(sim)?;\n        let opened = self.opened.as_mut().expect(\"it was just opened\");\n        if let Some(sent)",
+            "let opened = self.opened.as_mut().expect(\"it was just opened\");\n        if let Some(sent)",
+        )],
+    ),
+    (
+        "a follower takes an entry twice",
+        &["state"],
+        &[
+            ("core/src/journal/world.rs", "if entry.seq != self.seq + 1 {", "if self.seq + 1 < entry.seq {"),
+            (
+                "kernel/src/state/mod.rs",
+                "        piece.apply(entry)?;\n",
+                "        piece.apply(entry)?;\n        piece.apply(entry).ok();\n",
+            ),
+        ],
+    ),
+    (
+        "a follower keeps in its indexes what it replaces",
+        &["state"],
+        &[(
+            "kernel/src/state/mod.rs",
+            "self.lanes.hold(&Lane::of(&run.terms), false);",
+            "self.lanes.hold(&Lane::of(&run.terms), run.is_cancelling);",
+        )],
+    ),
+    (
+        "what was decided stays although its commit was refused",
+        &["I20", "state"],
+        &[("sim/src/store.rs", "            writer.throw_away();\n", "")],
+    ),
+    (
+        "a commit whose reply got lost counts as not written",
+        &["once"],
+        &[("sim/src/writer.rs", "&& sim.log.has(sent) == Some(true)", "&& sim.log.has(sent).is_none()")],
+    ),
+    (
+        "an old snapshot is taken for the present",
+        &["I20", "state"],
+        &[(
+            "sim/src/log.rs",
+            "Opened { state: State::new((*world).clone()), head };",
+            "Opened { state: State::new((*world).clone()), head: self.head() };",
+        )],
+    ),
+    (
+        "of two changes of a row in one commit the first is written",
+        &["I19"],
+        &[(
+            "kernel/src/transaction/mod.rs",
+            "row.after = after.get(id).cloned();",
+            "row.after = row.after.take().or_else(|| after.get(id).cloned());",
+        )],
+    ),
+    (
+        "the kernel plans a slot that has its run",
+        &["fold", "I10"],
+        &[("kernel/src/change.rs", "wants.slots.extend(plan.runs.iter().map(|run| (id, run.key.clone())));", "")],
     ),
     (
         "work goes on that is not the node's own any more",
@@ -184,7 +258,7 @@ pub(super) const BUGS: &[Bug] = &[
                 "&& !is_manual\n        && run.resumes",
             ),
             (
-                "store/src/change.rs",
+                "kernel/src/change.rs",
                 "ScheduleState::Paused(pause) if !goes_on =>",
                 "ScheduleState::Paused(pause) if goes_on =>",
             ),

@@ -13,9 +13,9 @@ pub(super) const BUGS: &[Bug] = &[
         "|max| *max",
     ),
     ("global cap off by one", "store/src/memory/claims.rs", "max as usize <= held", "(max as usize) < held"),
-    ("settle does not check the epoch", "store/src/change.rs", "run.epoch() == settlement.epoch && ", ""),
-    ("a stale finish is accepted", "store/src/change.rs", "if !is_held || run.epoch() != epoch {", "if !is_held {"),
-    ("who handed back still ends it", "store/src/change.rs", "if !is_held || run.epoch()", "if run.epoch()"),
+    ("settle does not check the epoch", "kernel/src/change.rs", "run.epoch() == settlement.epoch && ", ""),
+    ("a stale finish is accepted", "kernel/src/change.rs", "if !is_held || run.epoch() != epoch {", "if !is_held {"),
+    ("who handed back still ends it", "kernel/src/change.rs", "if !is_held || run.epoch()", "if run.epoch()"),
     ("turn_at is ignored", "core/src/plan/lane.rs", "|turn_at| turn_at.max(head_due_at)", "|_| head_due_at"),
     ("priority is worth a minute", "core/src/plan/lane.rs", "from_mins(10)", "from_mins(1)"),
     (
@@ -39,13 +39,13 @@ pub(super) const BUGS: &[Bug] = &[
     ),
     (
         "another digest gets the old answer",
-        "store/src/change.rs",
+        "kernel/src/change.rs",
         "return if is_same { RunWritten::Done(end.state) } else { RunWritten::Stale };",
         "let _ = is_same; return RunWritten::Done(end.state);",
     ),
     (
         "the cursor is not checked",
-        "store/src/change.rs",
+        "kernel/src/change.rs",
         "found.schedule.cursor == *cursor;",
         "(found.schedule.cursor == *cursor || true);",
     ),
@@ -69,7 +69,7 @@ pub(super) const BUGS: &[Bug] = &[
     ),
     (
         "leaving gives away what is at work",
-        "store/src/change.rs",
+        "kernel/src/change.rs",
         "RunState::Claimed { .. } if !is_lost =>",
         "RunState::Claimed { .. } if is_lost =>",
     ),
@@ -93,19 +93,19 @@ pub(super) const BUGS: &[Bug] = &[
     ),
     (
         "a day's run that waits is skipped",
-        "store/src/change.rs",
+        "kernel/src/change.rs",
         "MaxDelay::Day if waits_for_place => RunEvent::Kept",
         "MaxDelay::Day if waits_for_place && false => RunEvent::Kept",
     ),
     (
         "an agent is gone after nine minutes",
-        "store/src/change.rs",
+        "kernel/src/change.rs",
         "AGENT_GONE_AFTER: SignedDuration = SignedDuration::from_mins(10)",
         "AGENT_GONE_AFTER: SignedDuration = SignedDuration::from_mins(9)",
     ),
     (
         "pruning forgets the days",
-        "store/src/compare.rs",
+        "kernel/src/compare.rs",
         "if part == parts { world.days.clone() }",
         "if part == parts + 1 { world.days.clone() }",
     ),
@@ -135,13 +135,13 @@ pub(super) const BUGS: &[Bug] = &[
     ),
     (
         "what finds another at work waits for a place",
-        "store/src/change.rs",
+        "kernel/src/change.rs",
         "if draft.world.overlaps(&run) {",
         "if draft.world.overlaps(&run) && false {",
     ),
     (
         "what replaces calls nobody off",
-        "store/src/change.rs",
+        "kernel/src/change.rs",
         "other.schedule == run.schedule && other.is_replaced_by(run)",
         "other.schedule == run.schedule && other.is_replaced_by(run) && false",
     ),
@@ -151,5 +151,5 @@ pub(super) const BUGS: &[Bug] = &[
         "matches!(run.state, RunState::Planned { resumes: false, .. }) && !run.is_parked",
         "matches!(run.state, RunState::Planned { .. }) && !run.is_parked",
     ),
-    ("settle starts twice", "store/src/change.rs", ".filter(|run| !starts.contains(&run.id))", ""),
+    ("settle starts twice", "kernel/src/change.rs", ".filter(|run| !starts.contains(&run.id))", ""),
 ];

@@ -27,8 +27,8 @@ pub(crate) enum End {
     Behind(Slot),
     /// This slot could not be answered.
     Stopped(Slot),
-    /// There is more than one call looks at.
-    Work,
+    /// As many were answered as one call may. The first that was not looked at lies here; `None` where there is none.
+    Work { next_at: Option<Timestamp> },
 }
 
 /// How many slots are looked at that have their answer already: two days of every second. There is at most a day and the
@@ -44,6 +44,18 @@ pub(crate) fn answer(
     timetable: &Timetable,
     after: Timestamp,
     until: Timestamp,
+    decide: impl FnMut(&Slot) -> Decision,
+) -> End {
+    answer_at_most(WORK_MAX, plan, timetable, after, until, decide)
+}
+
+/// The same with a bound of one's own, [`WORK_MAX`] at most.
+pub(crate) fn answer_at_most(
+    work_max: usize,
+    plan: &mut Plan,
+    timetable: &Timetable,
+    after: Timestamp,
+    until: Timestamp,
     mut decide: impl FnMut(&Slot) -> Decision,
 ) -> End {
     let starts_behind = plan.cursor.starts_behind(timetable).min(after);
@@ -54,7 +66,7 @@ pub(crate) fn answer(
     let stop_before = |plan: &mut Plan, at: Timestamp| {
         plan.cursor.at = plan.cursor.at.min(just_before(at)).max(started_at);
     };
-    while work < WORK_MAX {
+    while work < work_max {
         let Some(slot) = slots.next() else {
             if slots.cut_at().is_some() {
                 break;
@@ -81,8 +93,9 @@ pub(crate) fn answer(
         work += 1;
     }
     // The next slot may lie at the same instant as the last: a gap has many.
-    if let Some(next_at) = slots.next().map(|next| next.scheduled_at).or(slots.cut_at()) {
+    let next_at = slots.next().map(|next| next.scheduled_at).or(slots.cut_at());
+    if let Some(next_at) = next_at {
         stop_before(plan, next_at);
     }
-    End::Work
+    End::Work { next_at }
 }

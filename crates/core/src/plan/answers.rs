@@ -30,6 +30,16 @@ pub enum Answer {
     Skip(SkipRange),
 }
 
+impl Answer {
+    /// The skipped slots, if it is no run.
+    pub fn into_skip(self) -> Option<SkipRange> {
+        match self {
+            Answer::Run(_) => None,
+            Answer::Skip(range) => Some(range),
+        }
+    }
+}
+
 /// Slots in a row that are skipped for one reason.
 ///
 /// Whoever checks it enumerates the slots from the first to the last and compares the count.

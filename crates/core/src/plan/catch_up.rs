@@ -95,9 +95,25 @@ pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiti
     if !schedule.is_active() {
         return recovery;
     }
-    let mut runs_left = schedule.runs_left(planning.waiting);
-    let end = answer(&mut recovery.plan, planning.timetable, cursor.at, outage.until, |slot| {
-        if !cursor.is_new(slot) || planning.has_answer(slot) {
+    let end = answer_missed(&mut recovery.plan, planning, cursor, outage, &kept);
+    recovery.plan.wake_at = Some(outage.until);
+    if let End::Work { .. } = end {
+        recovery.rest = Some(Outage { kept: Some(kept), ..*outage });
+    }
+    recovery
+}
+
+/// Answers the slots of an outage that nobody planned: what is kept runs, what is closed keeps its own reason.
+pub(super) fn answer_missed(
+    plan: &mut Plan,
+    planning: &Planning<'_>,
+    cursor: &Cursor,
+    outage: &Outage,
+    kept: &Kept,
+) -> End {
+    let mut runs_left = planning.schedule.runs_left(planning.waiting);
+    answer(plan, planning.timetable, cursor.at, outage.until, |slot| {
+        if !planning.is_undecided(cursor, slot) {
             return Decision::Answered;
         }
         if let Some(reason) = slot.skipped {
@@ -110,12 +126,7 @@ pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiti
             return Decision::Run;
         }
         Decision::Skip(SkipReason::CatchUp)
-    });
-    recovery.plan.wake_at = Some(outage.until);
-    if let End::Work = end {
-        recovery.rest = Some(Outage { kept: Some(kept), ..*outage });
-    }
-    recovery
+    })
 }
 
 impl Kept {
@@ -125,7 +136,7 @@ impl Kept {
 }
 
 /// Which of the missed slots the policy keeps.
-fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[WaitingRun]) -> Kept {
+pub(super) fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[WaitingRun]) -> Kept {
     let policy = planning.schedule.policy.catch_up;
     let window_starts = policy.window.and_then(|window| outage.until.checked_sub(window.duration()).ok());
     let oldest = window_starts.unwrap_or(Timestamp::MIN);

@@ -62,7 +62,7 @@ impl Places {
             // The last runs are planned. Which of them start, and so whether there will be others, time cannot tell.
             End::Stopped(_) if self.runs_left == 0 => None,
             End::Stopped(slot) => Some(top_up_at(plan, slot.scheduled_at, now)),
-            End::Work => Some(now),
+            End::Work { .. } => Some(now),
         };
         plan.is_over = matches!(end, End::Over);
     }

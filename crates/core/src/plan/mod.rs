@@ -7,24 +7,34 @@ mod admission;
 mod answering;
 mod answers;
 mod catch_up;
+mod catch_up_slots;
 mod day;
 mod due;
+mod early;
 mod lane;
+mod next;
+mod pass;
 mod pause;
 mod replan;
+mod view;
 
 pub use admission::{Admission, AgentApproval, Candidate, Facts, ParkReason, admit};
 pub use answers::{Answer, Plan, SkipRange};
 pub use catch_up::{Kept, Outage, Recovery, WaitingRun, catch_up};
+pub use catch_up_slots::{CatchUpPass, catch_up_slots};
 pub use day::{DAY_ENDED_AFTER, LOOK_AHEAD, day_ended_at, expires_at, horizon};
 pub use due::{PLAN_AHEAD_MAX, plan};
+pub use early::{EARLY_DECISIONS_MAX, EarlyDecisions, TooManyEarlyDecisions};
 pub use lane::{Held, Lane, Limits, PRIORITY_WORTH};
+pub use next::{NextSlot, Upcoming, next_slot};
+pub use pass::{Pass, pass};
 pub use pause::skip_until;
 pub use replan::{Diff, Standing, StandingState, ZoneData, replan};
+pub use view::{SlotCount, SlotStatus, SlotView, ViewedSlot, count_day, count_slots, slot_with_id, view_slots};
 
 use std::collections::BTreeSet;
 
-use crate::schedule::Schedule;
+use crate::schedule::{Cursor, Schedule};
 use crate::time::{Slot, SlotKey, Timetable};
 
 /// The most slots that one call looks at; what is left is for the next call, at once.
@@ -51,5 +61,10 @@ impl Planning<'_> {
     /// Whether a slot has its run already.
     fn has_answer(&self, slot: &Slot) -> bool {
         !self.answered.is_empty() && self.answered.contains(&slot.key())
+    }
+
+    /// Whether a slot lies after the cursor and has no decision yet.
+    fn is_undecided(&self, cursor: &Cursor, slot: &Slot) -> bool {
+        cursor.is_new(slot) && !self.has_answer(slot)
     }
 }

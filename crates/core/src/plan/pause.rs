@@ -17,6 +17,6 @@ pub fn skip_until(planning: &Planning<'_>, cursor: &Cursor, until: Timestamp, re
     let end = answer(&mut plan, planning.timetable, cursor.at, until, |slot| {
         if cursor.is_new(slot) && !planning.has_answer(slot) { Decision::Skip(reason) } else { Decision::Answered }
     });
-    plan.wake_at = matches!(end, End::Work).then_some(until);
+    plan.wake_at = matches!(end, End::Work { .. }).then_some(until);
     plan
 }

@@ -198,7 +198,7 @@ impl RunState {
     }
 
     /// Lifts the epoch to a floor, so that whoever held the run before holds it no more.
-    pub(crate) fn raise_epoch(&mut self, floor: u64) {
+    pub fn raise_epoch(&mut self, floor: u64) {
         match self {
             RunState::Planned { tally, .. }
             | RunState::Claimed { tally, .. }

@@ -44,6 +44,8 @@ impl Cursor {
 
     /// Moves the frontier to an instant up to which every slot has been answered.
     pub(crate) fn pass_until(&mut self, timetable: &Timetable, until: Timestamp) {
+        // The frontier may lie later, where the clock of the machine was set back.
+        self.note_clocks(timetable);
         self.at = self.at.max(until);
         for zone in timetable.clocks() {
             self.reach(zone.name(), zone.shown_until(until));
@@ -53,7 +55,20 @@ impl Cursor {
     /// Notes what the clocks have shown at the frontier, where that is not known yet.
     pub(crate) fn note_clocks(&mut self, timetable: &Timetable) {
         for zone in timetable.clocks() {
-            self.reached.entry(zone.name().to_owned()).or_insert_with(|| zone.shown_until(self.at));
+            if !self.reached.contains_key(zone.name()) {
+                self.reached.insert(zone.name().to_owned(), zone.shown_until(self.at));
+            }
+        }
+    }
+
+    /// Sets the clocks of all zones to the frontier, when every slot before `next_at` has been answered and one there has not.
+    ///
+    /// No clock goes further than just before that slot: at the end of a gap, other slots may lie at the same instant.
+    pub(crate) fn set_clocks_before(&mut self, timetable: &Timetable, next_at: Timestamp) {
+        self.note_clocks(timetable);
+        let until = self.at.min(just_before(next_at));
+        for zone in timetable.clocks() {
+            self.reach(zone.name(), zone.shown_until(until));
         }
     }
 

@@ -18,6 +18,7 @@ pub use cron::{Cron, Dialect};
 pub use elapsed::Elapsed;
 pub use interval::{Every, INTERVAL_MIN};
 pub use look::LOOK_MAX;
+pub(crate) use slot::Named;
 pub use slot::{Slot, SlotKey};
 pub use times_of_day::TimesOfDay;
 pub(crate) use timetable::just_before;

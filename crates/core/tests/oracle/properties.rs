@@ -20,7 +20,7 @@ static CITIES: LazyLock<Vec<City>> = LazyLock::new(distinct);
 static ZONES: LazyLock<Zones> = LazyLock::new(Zones::bundled);
 
 /// The sample is the same every time; the full run looks elsewhere every time.
-fn config() -> Config {
+pub(super) fn config() -> Config {
     let (cases, rng_seed) = if is_full() { (50_000, RngSeed::Random) } else { (2_000, RngSeed::Fixed(2026)) };
     Config { cases, rng_seed, failure_persistence: None, ..Config::default() }
 }
@@ -94,18 +94,18 @@ proptest! {
 }
 
 /// A scene with its zone, window and timetable.
-struct Stage {
+pub(super) struct Stage {
     pattern: Pattern,
     zone: &'static str,
-    window: Window,
-    after: Timestamp,
-    until: Timestamp,
-    timetable: Timetable,
+    pub(super) window: Window,
+    pub(super) after: Timestamp,
+    pub(super) until: Timestamp,
+    pub(super) timetable: Timetable,
     readers: Vec<Reader>,
 }
 
 impl Stage {
-    fn set(scene: &Scene) -> Result<Stage, TestCaseError> {
+    pub(super) fn set(scene: &Scene) -> Result<Stage, TestCaseError> {
         let city = scene.zone.get(&CITIES);
         let middle = scene.instant.get(&city.instants) + scene.days_off * 86_400;
         let pattern = scene.pattern_at(zone_named(&city.name).to_datetime(timestamp(middle)));
@@ -123,7 +123,7 @@ impl Stage {
         Ok(Stage { pattern, zone: &city.name, window, after, until, timetable, readers })
     }
 
-    fn slots(&self) -> Vec<Slot> {
+    pub(super) fn slots(&self) -> Vec<Slot> {
         let slots = self.timetable.slots(timestamp(self.window.after));
         slots.take_while(|slot| slot.scheduled_at < timestamp(self.window.until)).collect()
     }

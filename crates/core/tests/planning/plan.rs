@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Subject, ZoneFolder, at, show};
+use crate::support::{Subject, ZoneFolder, at, expand, show};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use punctual_core::plan::{
-    Answer, Outage, PLAN_AHEAD_MAX, Plan, Planning, WORK_MAX, catch_up, horizon, plan, skip_until,
-};
+use punctual_core::plan::{Answer, Outage, PLAN_AHEAD_MAX, Planning, WORK_MAX, catch_up, horizon, plan, skip_until};
 use punctual_core::run::SkipReason;
 use punctual_core::schedule::Cursor;
 use serde_json::json;
@@ -296,7 +294,7 @@ proptest! {
             // Crowded: little room. Then with room, until there is nothing more to do at this moment.
             for waiting in [waiting, 0] {
                 let plan = plan(&subject.planning_with(waiting), &cursor, now);
-                collect(&plan, &subject, &mut answered);
+                answered.extend(expand(&plan.answers, &subject));
                 prop_assert!(cursor.at <= plan.cursor.at, "the cursor never goes back");
                 cursor = plan.cursor;
             }
@@ -309,26 +307,6 @@ proptest! {
             .map(|slot| (slot.key().to_string(), slot.skipped))
             .collect();
         prop_assert_eq!(answered, expected);
-    }
-}
-
-/// Expands a plan into one entry per slot, re-enumerating each range as a checker would.
-fn collect(plan: &Plan, subject: &Subject, answered: &mut Vec<(String, Option<punctual_core::run::SkipReason>)>) {
-    for answer in &plan.answers {
-        match answer {
-            Answer::Run(slot) => answered.push((slot.key().to_string(), None)),
-            Answer::Skip(range) => {
-                let before = range.first.scheduled_at - SignedDuration::from_nanos(1);
-                let slots: Vec<_> = subject
-                    .timetable
-                    .slots(before)
-                    .skip_while(|slot| slot.key() != range.first.key())
-                    .take(range.count as usize)
-                    .collect();
-                assert_eq!(slots.last().unwrap().key(), range.last.key());
-                answered.extend(slots.iter().map(|slot| (slot.key().to_string(), Some(range.reason))));
-            }
-        }
     }
 }
 

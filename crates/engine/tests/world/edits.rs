@@ -55,10 +55,8 @@ fn world_with(reached: Reached) -> (World, ScheduleId) {
     match reached {
         Reached::Due | Reached::Running | Reached::BackingOff => {}
         Reached::Claimed => {
+            world.claim("a");
             world.node("a").claims = true;
-            world.door.break_all("settle", Fault::Refused);
-            assert!(world.round("a").is_err());
-            world.door.repair();
         }
         Reached::Waiting => {
             let run = world.at_work(id);

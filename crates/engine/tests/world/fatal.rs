@@ -26,7 +26,7 @@ async fn end_after(call: &'static str, fault: Fault) -> NodeError {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_any_loop_ends_the_node_with_the_reason() {
-    for (call, part) in [("renew", "work loop"), ("claim", "work loop"), ("next_plan_at", "planning loop")] {
+    for (call, part) in [("renew", "work loop"), ("start", "work loop"), ("next_plan_at", "planning loop")] {
         let error = end_after(call, Fault::Panics).await;
         let told = format!("the {part} has panicked: the test wants {call} to panic");
         assert!(error.to_string().starts_with(&told), "{call}: {error}");
@@ -35,7 +35,7 @@ async fn a_panic_in_any_loop_ends_the_node_with_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_has_failed_for_good_ends_the_node_whichever_loop_notices() {
-    for call in ["renew", "claim", "next_plan_at"] {
+    for call in ["renew", "start", "next_plan_at"] {
         let error = end_after(call, Fault::Broken).await;
         assert!(matches!(error, NodeError::Store(StoreError::Broken { .. })), "{call}: {error}");
     }

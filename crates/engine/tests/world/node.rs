@@ -312,7 +312,7 @@ async fn a_node_that_cannot_renew_ends_its_work_before_its_lease_ends_and_joins_
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_for_a_while_costs_that_while() {
-    for verb in ["claim", "settle", "finish", "plan", "to_plan", "take_planner", "renew"] {
+    for verb in ["start", "finish", "plan", "to_plan", "take_planner", "renew"] {
         for fault in [Fault::Refused, Fault::ReplyLost] {
             let mut world = World::at("08:59:30");
             let id = world.create(json!({

@@ -80,7 +80,7 @@ fn of_several_that_are_due_at_once_the_last_replaces_the_others() {
 #[test]
 fn a_replacement_that_fails_half_way_neither_loses_work_nor_the_replacement() {
     // Either the other is at work already, or both become due for a node at once.
-    for (verb, is_at_once) in [("claim", false), ("runs", true), ("cancel", true)] {
+    for (verb, is_at_once) in [("start", false), ("start", true)] {
         for fault in [Fault::Refused, Fault::ReplyLost] {
             let mut world = World::at("08:59");
             world.settings.lease = punctual_core::Elapsed::from_seconds(3_600);

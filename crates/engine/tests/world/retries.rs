@@ -188,9 +188,7 @@ fn a_claim_that_dies_before_its_start_is_counted() {
     world.advance_to("08:59:59");
     world.sleep(SECOND);
     // The claim is written, and the node dies before it can say what becomes of it.
-    world.door.break_all("settle", crate::support::Fault::Refused);
-    assert!(world.round("a").is_err());
-    world.door.repair();
+    world.claim("a");
     assert_eq!(world.story(id), ["09:00 claimed"]);
     world.kill("a");
     world.node("b");
@@ -200,21 +198,25 @@ fn a_claim_that_dies_before_its_start_is_counted() {
 }
 
 #[test]
-fn a_claim_whose_reply_was_lost_is_handed_back_with_its_attempt() {
-    for (verb, attempt) in [("claim", 1), ("settle", 2)] {
+fn a_run_whose_claim_or_start_the_node_never_heard_of_begins_with_the_same_attempt() {
+    for has_started in [false, true] {
         let mut world = World::at("08:59");
         world.node("a");
         let id = world.create(json!({"trigger": {"at": "2026-01-05T09:00:00Z"}}));
         world.advance_to("08:59:59");
         world.sleep(SECOND);
-        world.door.break_all(verb, crate::support::Fault::ReplyLost);
-        assert!(world.round("a").is_err());
-        world.door.repair();
-        assert_eq!(world.count_held(), 1, "{verb}: the store has written the claim");
+        if has_started {
+            world.door.break_all("start", crate::support::Fault::ReplyLost);
+            assert!(world.round("a").is_err());
+            world.door.repair();
+        } else {
+            world.claim("a");
+        }
+        assert_eq!(world.count_held(), 1, "{has_started}: the store has written the claim");
         world.advance(seconds(10));
-        assert_eq!(world.story(id), ["09:00 succeeded"], "{verb}");
-        // What may have been begun counts; what cannot have been does not.
-        assert_eq!(world.runs(id)[0].state.tally().attempt, attempt, "{verb}");
+        assert_eq!(world.story(id), ["09:00 succeeded"], "{has_started}");
+        // What the node has never begun does not count.
+        assert_eq!(world.runs(id)[0].state.tally().attempt, 1, "{has_started}");
     }
 }
 

@@ -7,7 +7,7 @@ use punctual_engine::runner::StopLevel;
 use punctual_store::{AttemptReport, RunWritten, StoreError};
 use serde_json::json;
 
-use crate::support::{Fault, MINUTE, SECOND, Way, World, now_or_never, seconds};
+use crate::support::{MINUTE, SECOND, Way, World, now_or_never, seconds};
 
 #[test]
 fn what_a_stopping_node_has_not_begun_is_given_back_at_once_with_its_attempt() {
@@ -16,9 +16,7 @@ fn what_a_stopping_node_has_not_begun_is_given_back_at_once_with_its_attempt() {
     let id = world.create(json!({}));
     world.advance_to("08:59:59");
     world.sleep(SECOND);
-    world.door.break_all("settle", Fault::Refused);
-    assert!(world.round("a").is_err());
-    world.door.repair();
+    world.claim("a");
     assert_eq!(world.story(id)[0], "09:00 claimed");
     world.stop("a");
     assert_eq!(world.story(id)[0], "09:00 planned");
@@ -78,7 +76,7 @@ fn a_node_that_was_taken_for_dead_is_told_and_can_write_nothing() {
     let (now, boot) = (world.now, world.boot());
     assert!(matches!(frozen.keep(now, boot), Err(StoreError::LeaseEnded)));
     assert!(matches!(
-        now_or_never(frozen.claimer.tick(now, Free::each(1), &frozen.holdings.held())),
+        now_or_never(frozen.claimer.tick(now, Free::each(1), &frozen.holdings.hands())),
         Err(StoreError::LeaseEnded)
     ));
     assert!(matches!(now_or_never(frozen.planner.tick(now)), Err(StoreError::LeaseEnded)));

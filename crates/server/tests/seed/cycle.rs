@@ -6,6 +6,7 @@ use std::sync::{Arc, Barrier};
 use axum::http::StatusCode;
 use punctual_core::{NodeId, RunId};
 use punctual_engine::claimer::{Claimer, Free};
+use punctual_engine::holdings::Hands;
 use punctual_store::Store;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -188,11 +189,11 @@ async fn concurrent_claims(base: Base) {
                     Claimer::new(Arc::<dyn Store>::clone(&stores[index]), Arc::clone(&world.settings), nodes[index]);
                 let barrier = &barrier;
                 scope.spawn(move || {
-                    let (mut won, held) = (vec![], BTreeSet::new());
+                    let (mut won, hands) = (vec![], Hands::default());
                     barrier.wait();
                     // As many times as it takes if each time brings one: both ask for the same ones all the time.
                     for _ in 0..RUNS {
-                        let round = Stepped::new(claimer.tick(now, Free::each(1), &held)).finish().unwrap();
+                        let round = Stepped::new(claimer.tick(now, Free::each(1), &hands)).finish().unwrap();
                         won.extend(round.started.iter().map(|started| started.run.id));
                     }
                     won

@@ -10,6 +10,7 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_engine::claimer::{Claimer, Free, Round};
 use punctual_engine::edit::{EditError, Editor};
+use punctual_engine::holdings::Hands;
 use punctual_engine::ids::RandomIds;
 use punctual_store::{AttemptReport, Store, StoreError};
 use serde_json::{Value, json};
@@ -82,7 +83,7 @@ impl Race {
 
     fn fire(&self, heat: &Heat) -> Stepped<'_, Result<Round, StoreError>> {
         let now = heat.slot + SignedDuration::from_millis(20);
-        Stepped::new(async move { self.claimer.tick(now, Free::each(8), &BTreeSet::new()).await })
+        Stepped::new(async move { self.claimer.tick(now, Free::each(8), &Hands::default()).await })
     }
 
     fn edit(&self, heat: &Heat) -> Stepped<'_, Result<Schedule, EditError>> {
@@ -108,7 +109,7 @@ impl Race {
         self.end_all(slot).await;
         self.world.advance(SECOND * 45).await;
         let later = self.world.now();
-        let round = Stepped::new(self.claimer.tick(later, Free::each(8), &BTreeSet::new())).finish().unwrap();
+        let round = Stepped::new(self.claimer.tick(later, Free::each(8), &Hands::default())).finish().unwrap();
         for started in fired.started.iter().chain(&round.started) {
             let run = &started.run;
             // What its agent is told is what its version says.
@@ -214,7 +215,8 @@ async fn every_order(base: Base) {
             }
         }
     }
-    assert!(20 <= orders.len(), "the orders differ: {orders:?}");
+    // A fire is one call of the store, an edit a few: these are all the ways in which their steps can follow each other.
+    assert!(10 <= orders.len(), "the orders differ: {orders:?}");
     race.world.end().await;
 }
 

@@ -6,11 +6,13 @@ use std::time::Duration;
 use punctual_core::journal::{Body, Entry, World};
 use punctual_core::run::Run;
 use punctual_core::{NodeId, RunId};
-use punctual_store::memory::{MemoryStore, Planner, State};
+use punctual_store::Planner;
+use punctual_store::memory::State;
 use punctual_store::{PlannerLease, RunWritten, Sign};
 
 use super::{Check, ensure};
 use crate::ledger::Moment;
+use crate::log::Log;
 use crate::timeline::Group;
 
 /// The incarnations of nodes, as the world outside the store knows them.
@@ -121,19 +123,19 @@ impl Nodes {
 }
 
 /// The runs that a write names, as they are before it.
-pub(crate) fn before_write(store: &MemoryStore, named: &[(RunId, u64)]) -> Vec<Option<Run>> {
-    store.look(|state| named.iter().map(|(id, _)| state.world.runs.get(id).cloned()).collect())
+pub(crate) fn before_write(log: &Log, named: &[(RunId, u64)]) -> Vec<Option<Run>> {
+    log.look(|state| named.iter().map(|(id, _)| state.world.runs.get(id).cloned()).collect())
 }
 
 /// What names an old epoch or a lost one, or is answered as stale, has changed nothing.
 pub(crate) fn after_write(
-    store: &MemoryStore,
+    log: &Log,
     named: &[(RunId, u64)],
     before: &[Option<Run>],
     answers: &[RunWritten],
     is_lost: impl Fn((RunId, u64)) -> bool,
 ) -> Check {
-    store.look(|state| {
+    log.look(|state| {
         ensure("I2", answers.len() == named.len(), || "not every write was answered".to_owned())?;
         for (index, (id, epoch)) in named.iter().enumerate() {
             let is_only = named.iter().filter(|(other, _)| other == id).count() == 1;

@@ -29,6 +29,7 @@ pub mod planning;
 pub mod records;
 pub mod runs;
 pub mod schedules;
+pub mod starts;
 pub mod sweep;
 pub mod tokens;
 
@@ -65,6 +66,14 @@ macro_rules! __conformance_suite {
                 a_deleted_schedule_takes_no_more_runs,
                 a_run_counts_for_its_schedule_once,
                 a_name_belongs_to_one_schedule_of_a_project,
+            }
+            starts {
+                a_start_claims_and_begins_in_one_transaction,
+                a_start_begins_nothing_that_admission_does_not_let_in,
+                a_start_that_the_node_never_heard_of_is_told_again,
+                a_run_whose_older_attempt_still_dies_rests,
+                what_a_start_replaces_is_cancelled_with_it,
+                who_has_no_lease_starts_nothing,
             }
             hostile {
                 a_run_with_a_project_that_cannot_be_kept_lives_and_ends,
@@ -301,6 +310,7 @@ mod tests {
             ("planning", include_str!("planning.rs")),
             ("runs", include_str!("runs.rs")),
             ("schedules", include_str!("schedules.rs")),
+            ("starts", include_str!("starts.rs")),
             ("sweep", include_str!("sweep.rs")),
         ] {
             let claims = source.lines().filter_map(|line| line.strip_prefix("pub fn ")?.split_once('('));

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::bench::{ALL, Bench, at, failed};
 use super::block_on;
-use crate::change::SWEEP_MAX;
 use crate::{Decision, MOMENT, RunWritten, Sign};
+use punctual_kernel::change::SWEEP_MAX;
 
 fn skipped(bench: &Bench, run: RunId) -> Option<SkipReason> {
     match bench.outcome(run) {

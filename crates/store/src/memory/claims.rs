@@ -10,10 +10,13 @@ use punctual_core::run::{Run, RunState};
 use punctual_core::{RunId, ScheduleId};
 
 use super::{MemoryStore, State};
-use crate::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Swept, Wants};
 use crate::error::{Result, StoreError};
-use crate::requests::{AttemptReport, ClaimRequest, Claimed, ClaimedRun, MOMENT, RunWritten, Settlement};
-use crate::roles::Claims;
+use crate::requests::{
+    AttemptReport, ClaimRequest, Claimed, ClaimedRun, MOMENT, RunWritten, Settlement, StartRequest, Started, StartedRun,
+};
+use crate::roles::{Claims, Runs};
+use punctual_kernel::admission::{self, Admitted};
+use punctual_kernel::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Swept, Wants};
 
 #[async_trait]
 impl Claims for MemoryStore {
@@ -44,6 +47,41 @@ impl Claims for MemoryStore {
         Ok(claimed)
     }
 
+    async fn start(&self, request: &StartRequest) -> Result<Started> {
+        let undelivered = self.look(|state| state.undelivered(request));
+        let mut claimed = self.claim(&request.claim).await?;
+        let (now, chosen) = (claimed.at, std::mem::take(&mut claimed.runs));
+        let decisions: Vec<Admitted> = chosen.iter().map(|run| admission::decide(run, request, now)).collect();
+        for (newer, _) in chosen.iter().zip(&decisions).filter(|(_, admitted)| admitted.replaces) {
+            let is_replaced = |other: &&Run| other.schedule == newer.run.schedule && other.is_replaced_by(&newer.run);
+            let replaced: Vec<RunId> =
+                self.look(|state| state.world.runs.values().filter(is_replaced).map(|it| it.id).collect());
+            for id in replaced {
+                self.cancel(now, id, None).await?;
+                claimed.has_replaced = true;
+            }
+        }
+        let settlement = |(chosen, admitted): (&ClaimedRun, &Admitted)| Settlement {
+            run: chosen.run.id,
+            epoch: chosen.run.epoch(),
+            decision: admitted.decision,
+        };
+        self.settle(now, chosen.iter().zip(&decisions).map(settlement).collect()).await?;
+        let has_claimed = !chosen.is_empty();
+        let count = chosen.len() + undelivered.len();
+        let state = self.state();
+        let begun = chosen.into_iter().filter_map(|chosen| {
+            let run =
+                state.world.runs.get(&chosen.run.id).filter(|run| matches!(run.state, RunState::Running { .. }))?;
+            Some(StartedRun { run: run.clone(), schedule: chosen.schedule })
+        });
+        let runs = undelivered.into_iter().chain(begun).collect();
+        if has_claimed {
+            claimed.next_at = state.next_at(&ClaimRequest { now, ..request.claim.clone() });
+        }
+        Ok(Started { claimed, count, runs })
+    }
+
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
         let mut state = self.state();
         let wants = Wants::runs(settlements.iter().map(|settlement| settlement.run));
@@ -64,6 +102,19 @@ impl Claims for MemoryStore {
 }
 
 impl State {
+    /// Runs of a node that are written as running and that it has not begun: it never heard that they were started.
+    fn undelivered(&self, request: &StartRequest) -> Vec<StartedRun> {
+        let Some(begun) = &request.begun else { return vec![] };
+        let is_running = |run: &&Run| matches!(run.state, RunState::Running { .. }) && !run.is_cancelling;
+        let is_owned = |run: &&Run| run.owner() == Some(request.claim.node);
+        let is_dying = |run: &Run| request.held.iter().any(|(held, _)| *held == run.id);
+        let owned = self.world.runs.values().filter(is_running).filter(is_owned);
+        let unheard = owned.filter(|run| !begun.contains(&(run.id, run.epoch())) && !is_dying(run));
+        let schedule =
+            |run: &Run| run.schedule.and_then(|id| self.world.schedules.get(&id)).map(|it| it.schedule.clone());
+        unheard.map(|run| StartedRun { run: run.clone(), schedule: schedule(run) }).collect()
+    }
+
     /// Runs whose time is over, at most [`SWEEP_MAX`] of them.
     fn overdue(&self, request: &ClaimRequest) -> Overdue {
         let (now, limits) = (request.now, &*request.limits);

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use punctual_core::journal::{Body, Entry, Mark, Verdict, World, checksum};
 
 use super::MemoryStore;
-use crate::change::Wants;
-use crate::compare::{checkpoints, differences};
 use crate::error::Result;
 use crate::requests::{Head, HistoryFilter, HistoryItem, Totals};
 use crate::roles::{History, Journal};
+use punctual_kernel::change::Wants;
+use punctual_kernel::compare::{checkpoints, differences};
 
 #[async_trait]
 impl Journal for MemoryStore {

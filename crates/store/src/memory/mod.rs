@@ -22,9 +22,9 @@ use punctual_core::plan::Lane;
 use punctual_core::run::Run;
 use punctual_core::{NodeId, RunId, ScheduleId, TokenId};
 
-use crate::change::{self, Draft, Wants, name_of};
 use crate::error::Result;
-use crate::requests::{Answered, NodeRecord, PrintedPiece};
+use crate::requests::{Answered, NodeRecord, Planner, PrintedPiece};
+use punctual_kernel::change::{self, Draft, Wants, name_of};
 
 /// The model store.
 #[derive(Default)]
@@ -66,17 +66,6 @@ pub struct State {
     pub tokens_used: BTreeMap<TokenId, Timestamp>,
 }
 
-/// Who plans, and until when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Planner {
-    /// The node.
-    pub node: NodeId,
-    /// Until when.
-    pub until: Timestamp,
-    /// Raised whenever the lease is taken anew.
-    pub epoch: u64,
-}
-
 impl MemoryStore {
     /// An empty store that many nodes share.
     pub fn new() -> MemoryStore {
@@ -96,6 +85,11 @@ impl MemoryStore {
     /// A look at everything.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.state())
+    }
+
+    /// Changes anything, past every verb: for a store of tests that keeps its rows here and decides elsewhere.
+    pub fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.state())
     }
 
     /// Puts an older copy in the place of everything that was written since, as a standby comes that has missed commits.

@@ -6,11 +6,11 @@ use punctual_core::journal::Body;
 use punctual_core::plan::Outage;
 use punctual_core::{NodeId, RunId};
 
-use super::{MemoryStore, Planner, State};
-use crate::change::{self, Wants};
+use super::{MemoryStore, State};
 use crate::error::{Result, StoreError};
-use crate::requests::{NodeLease, NodeRecord, PlannerLease, Renewal, Sign};
+use crate::requests::{NodeLease, NodeRecord, Planner, PlannerLease, Renewal, Sign};
 use crate::roles::Nodes;
+use punctual_kernel::change::{self, Wants};
 
 #[async_trait]
 impl Nodes for MemoryStore {

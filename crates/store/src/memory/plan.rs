@@ -9,13 +9,13 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{By, RunId, ScheduleId};
 
 use super::{MemoryStore, State};
-use crate::change::{self, Draft, Wants};
 use crate::error::{Result, StoreError};
 use crate::requests::{
     Cancellation, LiveCounts, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, ScheduleFilter, SchedulePage,
     Written, ZoneDay, subject_from,
 };
 use crate::roles::{Plan, Runs, Schedules};
+use punctual_kernel::change::{self, Draft, Wants};
 
 #[async_trait]
 impl Schedules for MemoryStore {

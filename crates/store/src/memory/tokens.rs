@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use punctual_core::{By, Token, TokenId};
 
 use super::MemoryStore;
-use crate::change::{self, Wants};
 use crate::error::Result;
 use crate::requests::TokenRecord;
 use crate::roles::Tokens;
+use punctual_kernel::change::{self, Wants};
 
 #[async_trait]
 impl Tokens for MemoryStore {

@@ -45,6 +45,16 @@ impl From<Damage> for Fault {
 }
 
 impl Fault {
+    /// Whether what this process knows is in doubt: it has to be read again.
+    pub(super) fn is_about_state(&self) -> bool {
+        match self {
+            Fault::Journal(_) | Fault::Damaged(_) | Fault::Lost(_) | Fault::Panicked(_) | Fault::Differs(_) => true,
+            // Rows that are not as they were read, or that are there already.
+            Fault::Sql(error) => error.code().is_some_and(|code| matches!(&code.code()[..2], "23" | "40")),
+            Fault::Pool(_) | Fault::Slow(_) | Fault::Store(_) | Fault::Shared(_) => false,
+        }
+    }
+
     /// Whether the same again may work, soon: nobody is to blame but the moment.
     pub(super) fn is_passing(&self) -> bool {
         match self {

@@ -11,12 +11,12 @@ use super::fault::{Done, Fault};
 use super::migrate::{MIGRATIONS, migrate};
 use super::values::day_of;
 use super::{partitions, save, tls, verify};
-use crate::change::raised_floor;
 use crate::error::{Result, StoreError};
-use crate::mirror::Mirror;
 use crate::requests::Head;
 use crate::transfer::{self, Imported, Importing};
-use crate::writing::{Changes, Cluster, Found, Row, Writing};
+use punctual_kernel::change::raised_floor;
+use punctual_kernel::state::State as Mirror;
+use punctual_kernel::transaction::{Changes, Cluster, Found, Row, Transaction};
 
 const DOING: &str = "importing";
 
@@ -65,11 +65,10 @@ impl Import {
     }
 
     /// Writes some of it.
-    fn write(&mut self, fill: impl FnOnce(&mut Writing<'_>) -> Result<()>) -> Result<()> {
-        let (found, cluster, changes) = (Found::default(), Cluster::default(), Changes::default());
-        let mut writing = Writing { mirror: &mut self.mirror, found, cluster, head: self.head, changes };
+    fn write(&mut self, fill: impl FnOnce(&mut Transaction<'_>) -> punctual_kernel::Result<()>) -> Result<()> {
+        let mut writing = Transaction::new(&mut self.mirror, self.head, Cluster::default(), Found::default());
         fill(&mut writing)?;
-        let Writing { head, changes, .. } = writing;
+        let Transaction { head, changes, .. } = writing;
         let sent = self.runtime.block_on(send(&self.connection, &changes, &mut self.day));
         sent.map_err(|fault| fault.while_doing(DOING))?;
         self.head = head;

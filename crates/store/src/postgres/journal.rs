@@ -11,10 +11,10 @@ use super::partitions;
 use super::plan::rows_max;
 use super::rows::read_entry;
 use super::verify::verify;
+use crate::commands;
 use crate::error::Result;
 use crate::requests::Head;
 use crate::roles::Journal;
-use crate::writing::Needs;
 
 #[async_trait]
 impl Journal for PostgresStore {
@@ -36,13 +36,11 @@ impl Journal for PostgresStore {
     }
 
     async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
-        let needs = Needs { old_before: Some(before), ..Needs::default() };
-        self.write("forgetting runs", needs, move |writing| writing.forget_runs(now, before)).await
+        commands::forget_runs(self, now, before).await
     }
 
     async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
-        let needs = Needs { checkpoint_until: Some(before), ..Needs::default() };
-        let pruned = self.write("writing a checkpoint", needs, move |writing| writing.prune(now, before)).await?;
+        let pruned = commands::begin_prune(self, now, before).await?;
         let connections = self.connections.clone();
         self.read_on("pruning the journal", async move { connections.with(partitions::drop_old).await }).await?;
         Ok(pruned)

@@ -16,7 +16,7 @@ use tracing::debug;
 use super::connect::Address;
 use super::fault::Done;
 use crate::requests::Hint;
-use crate::writing::Changes;
+use punctual_kernel::transaction::Changes;
 
 /// Whom to tell.
 pub(super) type Told = Arc<dyn Fn(Hint) + Send + Sync>;

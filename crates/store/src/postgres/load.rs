@@ -11,9 +11,9 @@ use super::fault::{Done, Fault};
 use super::rows::{self, RUN_COLUMNS, SCHEDULE_COLUMNS, read_runs};
 use super::values::At;
 use crate::columns::{count, from_json, signed};
-use crate::mirror::Mirror;
 use crate::requests::{Answered, Head};
-use crate::writing::{Found, Needs};
+use punctual_kernel::state::State as Mirror;
+use punctual_kernel::transaction::{Found, Needs};
 
 /// A mirror, and how far the journal went when it was read.
 pub(super) struct Loaded {

@@ -9,7 +9,6 @@
 
 mod answers;
 mod claims;
-mod command;
 mod connect;
 mod fault;
 mod heart;
@@ -47,16 +46,17 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use self::command::{Asked, Command};
 use self::connect::{Address, Connections};
 use self::fault::{Done, Fault};
 use self::heart::Heart;
 use self::listen::Listeners;
 use self::ownership::Ownership;
 use self::time::Time;
+use crate::command::{Asked, Command};
+use crate::commands::Commits;
 use crate::error::{Result, StoreError};
 use crate::panics::FailedPart;
-use crate::writing::{Needs, Writing};
+use punctual_kernel::transaction::{Needs, Transaction};
 
 /// How long a read may take before it is given up. A connection that stands still would be waited for for ever.
 const READ_MAX: Duration = Duration::from_secs(30);
@@ -166,21 +166,6 @@ impl PostgresStore {
         &self.warnings
     }
 
-    /// Has the writer do something, and waits until it is committed. It may be done again if its transaction fails.
-    async fn write<T: Send + 'static>(
-        &self,
-        doing: &'static str,
-        needs: Needs,
-        work: impl FnMut(&mut Writing<'_>) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        self.failed_part.check()?;
-        let gone = || StoreError::Unavailable { doing, source: "the store has stopped".into() };
-        let (reply, answer) = oneshot::channel();
-        let command = Box::new(Asked { doing, needs, work, result: None, reply });
-        self.commands.send(command).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
-    }
-
     /// Reads something on the store's own threads, and gives up when that takes too long.
     async fn read<T: Send + 'static>(
         &self,
@@ -259,6 +244,22 @@ impl PostgresStore {
     }
 }
 
+impl Commits for PostgresStore {
+    async fn commit<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        needs: Needs,
+        work: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.failed_part.check()?;
+        let gone = || StoreError::Unavailable { doing, source: "the store has stopped".into() };
+        let (reply, answer) = oneshot::channel();
+        let command = Box::new(Asked { doing, needs, work, result: None, reply });
+        self.commands.send(command).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
 impl std::fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresStore").finish_non_exhaustive()
@@ -296,21 +297,22 @@ mod tests {
     #[test]
     fn a_panic_is_the_commands_own_and_the_writer_goes_on() {
         let store = fresh_store();
-        let panics = store.write("panicking", Needs::default(), |_| -> Result<()> { panic!("this is a test") });
-        let fine = store.write("looking", Needs::default(), |_| Ok(7));
+        let panics = store
+            .commit("panicking", Needs::default(), |_| -> punctual_kernel::Result<()> { panic!("this is a test") });
+        let fine = store.commit("looking", Needs::default(), |_| Ok(7));
         let (panicked, fine) = block_on(async { tokio::join!(panics, fine) });
         let error = panicked.expect_err("it panics");
         let source = std::error::Error::source(&error).expect("it says why").to_string();
         assert!(!error.is_fatal() && source.contains("this is a test"), "{error}: {source}");
         assert_eq!(fine.expect("it is not to blame"), 7);
-        assert_eq!(block_on(store.write("looking", Needs::default(), |_| Ok(8))).expect("the writer lives"), 8);
+        assert_eq!(block_on(store.commit("looking", Needs::default(), |_| Ok(8))).expect("the writer lives"), 8);
     }
 
     #[test]
     fn a_panic_of_a_part_is_fatal_for_whoever_asks_afterwards() {
         let store = fresh_store();
         block_on(store.failed_part.clone().watch("listener", async { panic!("this is a test") }));
-        let error = block_on(store.write("looking", Needs::default(), |_| Ok(()))).expect_err("a part is gone");
+        let error = block_on(store.commit("looking", Needs::default(), |_| Ok(()))).expect_err("a part is gone");
         assert!(error.is_fatal() && error.to_string().contains("listener has panicked: this is a test"), "{error}");
     }
 }

@@ -9,10 +9,11 @@ use punctual_core::NodeId;
 use super::PostgresStore;
 use super::heart::Beat;
 use super::rows::{NODE_COLUMNS, read_node};
+use crate::commands::{self, Commits};
 use crate::error::Result;
 use crate::requests::{About, Hint, NodeLease, NodeRecord, PlannerLease, Renewal, SharedTime, Sign};
 use crate::roles::Nodes;
-use crate::writing::Needs;
+use punctual_kernel::transaction::Needs;
 
 #[async_trait]
 impl Nodes for PostgresStore {
@@ -31,7 +32,7 @@ impl Nodes for PostgresStore {
     async fn join(&self, sign: &Sign) -> Result<Renewal> {
         let about = About { skew: self.time.skew(), ..sign.about.clone() };
         let sign = Sign { about, ..sign.clone() };
-        self.write("joining", locking_nodes(), move |writing| writing.join(&sign)).await
+        commands::join(self, &sign).await
     }
 
     async fn renew(&self, sign: &Sign) -> Result<Renewal> {
@@ -49,16 +50,11 @@ impl Nodes for PostgresStore {
     }
 
     async fn leave(&self, now: Timestamp, node: NodeId) -> Result<()> {
-        self.write("leaving", locking_nodes(), move |writing| {
-            writing.leave(now, node);
-            Ok(())
-        })
-        .await
+        commands::leave(self, now, node).await
     }
 
     async fn bury(&self, now: Timestamp, dead: Vec<NodeLease>) -> Result<usize> {
-        let doing = "taking runs from dead nodes";
-        self.write(doing, locking_nodes(), move |writing| Ok(writing.bury(now, &dead))).await
+        commands::bury(self, now, dead).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRecord>> {
@@ -72,25 +68,19 @@ impl Nodes for PostgresStore {
     }
 
     async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
-        let sign = sign.clone();
-        self.write("taking over the planning", Needs::default(), move |writing| writing.take_planner(&sign)).await
+        commands::take_planner(self, sign).await
     }
 
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
-        self.write("noting an outage", Needs::default(), move |writing| writing.note_outage(now, node, from)).await
+        commands::note_outage(self, now, node, from).await
     }
-}
-
-/// What nodes that come or go need: that none renews its lease in the same moment.
-fn locking_nodes() -> Needs {
-    Needs { locks_nodes: true, ..Needs::default() }
 }
 
 impl PostgresStore {
     /// Waits until the mirror has what others have written, for a second at most.
     async fn catch_up(&self) {
         const WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
-        let caught_up = self.write("catching up", Needs::default(), |_| Ok(()));
+        let caught_up = self.commit("catching up", Needs::default(), |_| Ok(()));
         let (done, waited) = tokio::sync::oneshot::channel::<()>();
         self.threads.runtime().spawn(async move {
             tokio::time::sleep(WAIT_MAX).await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual_core::{NodeId, RunId};
 
-use crate::mirror::Mirror;
+use punctual_kernel::state::State as Mirror;
 
 /// The runs of nodes, each with its epoch and whether somebody has called it off.
 #[derive(Debug, Clone, Default)]

@@ -10,10 +10,9 @@ use super::values::At;
 use super::writer::State;
 use crate::chain::EntryRow;
 use crate::columns::{count, from_json, signed};
-use crate::memory::Planner;
-use crate::mirror::Followed;
 use crate::requests::{Head, NodeRecord};
-use crate::writing::Cluster;
+use punctual_kernel::transaction::Cluster;
+use punctual_kernel::types::Planner;
 
 /// Whatever is usual on the server, what is read behind the pen is what was written before it was free. The limits of the
 /// transaction are set by `take_pen`.
@@ -75,9 +74,7 @@ impl Taken {
         }
         for ((head, day), (at, body)) in entries {
             let entry = EntryRow { seq: head.seq, at: at.0, body, checksum: head.checksum };
-            if state.mirror.follow(&entry.into_entry()?)? == Followed::ReadAgain {
-                return Err(Fault::Differs("the store was restored".to_owned()));
-            }
+            state.mirror.follow(&entry.into_entry()?)?;
             (state.head, state.day) = (head, Some(day));
         }
         Ok(())

@@ -14,12 +14,11 @@ use super::fault::{Done, Fault};
 use super::records::of_schedules;
 use super::rows::{RUN_COLUMNS, SCHEDULE_COLUMNS, read_runs, read_schedule};
 use super::values::At;
-use crate::change::Wants;
 use crate::columns::count;
+use crate::commands;
 use crate::error::Result;
 use crate::requests::{PlanSubject, PlanTask, PlanWrite, ScheduleFilter, SchedulePage, Written, ZoneDay, subject_from};
 use crate::roles::{Plan, Schedules};
-use crate::writing::Needs;
 
 /// How many runs of a schedule are not over, and how many of them have never started.
 const COUNTS: &str = "(SELECT count(*) FROM runs WHERE schedule_id = schedules.id AND ended_at IS NULL),
@@ -119,18 +118,7 @@ impl Plan for PostgresStore {
     }
 
     async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
-        let mut wants = Wants::default();
-        for write in &writes {
-            let each = write.wants();
-            wants.runs.extend(each.runs);
-            wants.slots.extend(each.slots);
-        }
-        let needs = Needs { wants, ..Needs::default() };
-        let needs = writes.iter().fold(needs, |needs, write| needs.asked_by(write.by.as_ref()));
-        self.write("writing the plan", needs, move |writing| {
-            writes.iter().map(|write| writing.plan(now, write.clone())).collect()
-        })
-        .await
+        commands::plan(self, now, writes).await
     }
 
     async fn zone_days(&self) -> Result<Vec<ZoneDay>> {
@@ -149,8 +137,7 @@ impl Plan for PostgresStore {
     }
 
     async fn begin_day(&self, now: Timestamp, zone: &str, date: Date) -> Result<bool> {
-        let zone = zone.to_owned();
-        self.write("beginning a day", Needs::default(), move |writing| Ok(writing.begin_day(now, &zone, date))).await
+        commands::begin_day(self, now, zone, date).await
     }
 }
 

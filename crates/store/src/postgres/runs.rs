@@ -9,12 +9,11 @@ use tokio_postgres::types::{ToSql, Type};
 use super::PostgresStore;
 use super::rows::{RUN_COLUMNS, read_runs};
 use super::values::At;
-use crate::change::Wants;
 use crate::columns::{count, to_word};
+use crate::commands;
 use crate::error::Result;
 use crate::requests::{Cancellation, LiveCounts, RunFilter, RunWritten};
 use crate::roles::Runs;
-use crate::writing::{Needs, wants_of_ask};
 
 #[async_trait]
 impl Runs for PostgresStore {
@@ -84,17 +83,14 @@ impl Runs for PostgresStore {
     }
 
     async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
-        let needs = Needs { wants: wants_of_ask(&run), ..Needs::default() }.asked_by(by.as_ref());
-        self.write("adding a run", needs, move |writing| writing.ask(now, run.clone(), by.clone())).await
+        commands::ask(self, now, run, by).await
     }
 
     async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
-        let needs = Needs { wants: Wants::runs([id]), ..Needs::default() }.asked_by(by.as_ref());
-        self.write("cancelling a run", needs, move |writing| writing.cancel(now, id, by.clone())).await
+        commands::cancel(self, now, id, by).await
     }
 
     async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
-        let needs = Needs { wants: Wants::runs([id]), ..Needs::default() }.asked_by(by.as_ref());
-        self.write("resuming a run", needs, move |writing| writing.resume(now, id, epoch, by.clone())).await
+        commands::resume(self, now, id, epoch, by).await
     }
 }

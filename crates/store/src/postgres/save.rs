@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::{FutureExt, try_join_all};
 use jiff::Timestamp;
 use punctual_core::NodeId;
-use punctual_core::journal::{ScheduleRecord, checksum};
+use punctual_core::journal::ScheduleRecord;
 use punctual_core::run::{Run, Terms};
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::fault::Done;
 use super::values::At;
-use crate::change::name_of;
-use crate::columns::{StateColumns, definition, is_same_definition, signed, to_json};
+use crate::columns::{StateColumns, definition, is_same_definition, signed, terms_id, to_json};
 use crate::requests::Condition;
-use crate::writing::{Changes, Line, LineRecord, Row};
+use punctual_kernel::change::name_of;
+use punctual_kernel::transaction::{Changes, Line, LineRecord, Row};
 
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
 
@@ -171,13 +171,6 @@ const KEY_MAX: usize = 1_000;
 /// A text that rows are found by: what is longer than an index takes is found by its beginning.
 fn as_key(text: &str) -> String {
     text[..text.floor_char_boundary(KEY_MAX)].to_owned()
-}
-
-/// The digest that terms are known by.
-pub(super) fn terms_id(terms: &Terms) -> (Uuid, String) {
-    let body = to_json(terms);
-    let half = |seed| checksum(seed, 0, Timestamp::UNIX_EPOCH, &body);
-    (Uuid::from_u64_pair(half(1), half(2)), body)
 }
 
 fn insert_terms(runs: &[&Run]) -> Statement {

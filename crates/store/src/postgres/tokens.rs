@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::PostgresStore;
 use super::values::At;
 use crate::columns::from_json;
+use crate::commands;
 use crate::error::Result;
 use crate::requests::TokenRecord;
 use crate::roles::Tokens;
-use crate::writing::Needs;
 
 #[async_trait]
 impl Tokens for PostgresStore {
@@ -31,13 +31,11 @@ impl Tokens for PostgresStore {
     }
 
     async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
-        let needs = Needs::default().asked_by(by.as_ref());
-        self.write("making a token", needs, move |writing| writing.make_token(now, token.clone(), by.clone())).await
+        commands::make_token(self, now, token, by).await
     }
 
     async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool> {
-        self.write("revoking a token", Needs::default(), move |writing| Ok(writing.revoke_token(now, id, by.clone())))
-            .await
+        commands::revoke_token(self, now, id, by).await
     }
 
     async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {

@@ -8,8 +8,8 @@ use super::load::{everything, read_head};
 use super::rows::read_entry;
 use crate::chain::Chain;
 use crate::columns::{count, signed};
-use crate::compare::{differences, told};
-use crate::fold::Fold;
+use punctual_kernel::compare::{differences, told};
+use punctual_kernel::fold::Fold;
 
 /// How many entries are read at a time.
 const PAGE: i64 = 2_000;

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use tokio_postgres::Client;
 use tracing::{info, warn};
 
-use super::command::Command;
 use super::connect::Connections;
 use super::fault::{Done, Fault};
 use super::listen::notification;
@@ -23,10 +22,12 @@ use super::partitions;
 use super::pen;
 use super::save;
 use super::values::day_of;
-use crate::mirror::Mirror;
+use crate::command::Command;
 use crate::panics::panic_text;
 use crate::requests::Head;
-use crate::writing::{Changes, Found, Needs, Writing};
+use punctual_kernel::state::State as Mirror;
+use punctual_kernel::state::Undo;
+use punctual_kernel::transaction::{Found, Needs, Transaction};
 
 /// The most commands in one transaction.
 const BATCH_MAX: usize = 256;
@@ -65,6 +66,8 @@ pub(super) struct State {
     pub(super) head: Head,
     /// The day of the last entry; none before the first.
     pub(super) day: Option<i32>,
+    /// How to take back what has been decided and is not known to be committed.
+    undo: Option<Undo>,
 }
 
 /// What a transaction sent last, so that it can be known again.
@@ -111,7 +114,11 @@ impl Writer {
                 batch.into_iter().for_each(|command| command.answer(Ok(())));
                 return;
             };
-            self.throw_away();
+            if fault.is_about_state() {
+                self.throw_away();
+            } else {
+                self.take_back();
+            }
             let doing = batch[0].doing();
             if !fault.is_passing() || TRY_FOR <= began.elapsed() {
                 // One that cannot be written must not take the others with it.
@@ -160,9 +167,18 @@ impl Writer {
             }
             self.seen = None;
             self.ownership.replace(&mirror);
-            self.state = Some(State { mirror, head, day });
+            self.state = Some(State { mirror, head, day, undo: None });
         }
         Ok(())
+    }
+
+    /// What was decided is not committed, as far as is known. If it was after all, it comes back with the journal.
+    fn take_back(&mut self) {
+        if let Some(state) = &mut self.state
+            && let Some(undo) = state.undo.take()
+        {
+            state.mirror.undo(undo);
+        }
     }
 
     /// The mirror cannot be trusted any more.
@@ -185,18 +201,20 @@ impl Writer {
         }
         let (cluster, _) = pen::take(client, state, false).await?;
         let now = cluster.now.expect("the database has a clock");
-        let (found, changes) = (Found::default(), Changes::default());
-        let mut writing = Writing { mirror: &mut state.mirror, found, cluster, head: state.head, changes };
-        writing.begin_anew(now, seen.epoch_floor)?;
+        let mut writing = Transaction::new(&mut state.mirror, state.head, cluster, Found::default());
+        writing.begin_anew(now, seen.epoch_floor).map_err(|error| Fault::Differs(error.to_string()))?;
         let day = state.day.map_or(day_of(now), |day| day.max(day_of(now)));
         let seen = Seen { head: writing.head, epoch_floor: writing.changes.epoch_floor.unwrap_or(seen.epoch_floor) };
         let (first_seq, changes) = (state.head.seq + 1, writing.changes);
         if state.day != Some(day) {
             partitions::add(client, day, first_seq).await?;
         }
-        save::send(client, &save::statements(&changes, day), "COMMIT").await?;
+        // Raised epochs cannot be taken back: whatever happens now, everything is read again.
+        let statements = save::statements(&changes, day);
+        self.state = None;
+        save::send(client, &statements, "COMMIT").await?;
         warn!("the database has lost commits, as after the failover to a standby: every run has a new epoch");
-        (self.state, self.seen, self.lost) = (None, Some(seen), None);
+        (self.seen, self.lost) = (Some(seen), None);
         self.load(client).await
     }
 
@@ -206,7 +224,7 @@ impl Writer {
         batch: &mut [Box<dyn Command>],
         sent: &mut Option<Sent>,
     ) -> Done<()> {
-        let needs = all_needs(batch);
+        let needs = Needs::of_all(batch.iter().map(|command| command.needs()));
         let state = self.state.as_mut().expect("it was just read");
         let taken = pen::take(client, state, needs.locks_nodes).await;
         if matches!(taken, Err(Fault::Lost(_))) {
@@ -226,13 +244,15 @@ impl Writer {
         }
         let found = load::find(client, &state.mirror, &needs, first).await?;
         let head_before = state.head;
-        let mut writing =
-            Writing { mirror: &mut state.mirror, found, cluster, head: state.head, changes: Changes::default() };
+        let mut writing = Transaction::new(&mut state.mirror, state.head, cluster, found);
         let decide = || batch.iter_mut().for_each(|command| command.work(&mut writing));
-        // The mirror is thrown away with any fault, so nobody sees what is half changed.
+        // The mirror is thrown away after a panic, so nobody sees what is half changed.
         catch_unwind(AssertUnwindSafe(decide)).map_err(|panic| Fault::Panicked(panic_text(panic.as_ref())))?;
-        let Writing { head, changes, .. } = writing;
+        let Transaction { head, changes, undo, .. } = writing;
+        // Whatever interrupts this, it can be taken back.
+        state.undo = Some(undo);
         if changes.is_empty() {
+            state.undo = None;
             client.batch_execute("ROLLBACK").await?;
             self.ownership.follow(&mut state.mirror);
             return Ok(());
@@ -252,31 +272,10 @@ impl Writer {
             *sent = sent.take().filter(|_| fault.is_unclear());
             return Err(fault);
         }
-        (state.head, state.day) = (head, day);
+        (state.head, state.day, state.undo) = (head, day, None);
         self.ownership.follow(&mut state.mirror);
         Ok(())
     }
-}
-
-impl Needs {
-    /// Whether a command reads rows that others of its batch may be about to change: it has a transaction of its own.
-    fn is_alone(&self) -> bool {
-        self.old_before.is_some() || self.checkpoint_until.is_some()
-    }
-}
-
-/// Everything that the commands of a batch need.
-fn all_needs(batch: &[Box<dyn Command>]) -> Needs {
-    let mut all = Needs::default();
-    for needs in batch.iter().map(|command| command.needs()) {
-        all.wants.runs.extend(&needs.wants.runs);
-        all.wants.slots.extend(needs.wants.slots.iter().cloned());
-        all.keys.extend(needs.keys.iter().cloned());
-        all.locks_nodes |= needs.locks_nodes;
-        all.old_before = all.old_before.max(needs.old_before);
-        all.checkpoint_until = all.checkpoint_until.max(needs.checkpoint_until);
-    }
-    all
 }
 
 /// A rest of about so long, different each time and on each node: the random end of a new id will do.

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use punctual_core::journal::Body;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags};
 
 use super::SqliteStore;
 use super::fault::{Done, Fault};
@@ -14,9 +13,7 @@ use super::lock::{Lock, beside};
 use super::migrate::{self, MIGRATIONS};
 use super::open::connect_to_read;
 use super::session::Session;
-use super::values::signed;
 use super::verify::verify;
-use crate::change::raised_floor;
 use crate::error::{Result, StoreError};
 
 /// The pages that are copied at once: progress is told between two steps.
@@ -159,26 +156,10 @@ fn begin_anew(path: &Path, now: Timestamp) -> Done<()> {
     migrate::migrate(&mut connection, MIGRATIONS)?;
     let mut session = Session::new(connection)?;
     session.connection.execute_batch("BEGIN IMMEDIATE")?;
-    session.raise_epochs(now)?;
-    for node in session.nodes()? {
-        session.remove_node(node.id, now, true)?;
-    }
-    session.settle_derived(now)?;
-    session.write_head()?;
+    session.begin_anew(now)?;
     session.connection.execute_batch("COMMIT")?;
     session.connection.close().map_err(|(_, error)| error)?;
     Ok(())
-}
-
-impl Session {
-    /// Lifts the epoch of every run that is not over to a floor, as the fold of the entry does.
-    pub(super) fn raise_epochs(&mut self, now: Timestamp) -> Done<()> {
-        let floor = raised_floor(self.epoch_floor, now);
-        let sql = "UPDATE runs SET epoch = max(epoch, ?1) WHERE ended_at IS NULL";
-        self.connection.execute(sql, params![signed(floor)])?;
-        self.epoch_floor = floor;
-        self.append(now, &Body::Restored { epoch_floor: floor })
-    }
 }
 
 fn sync(path: &Path) -> Done<()> {

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use punctual_core::journal::{Entry, World};
-use rusqlite::{Connection, OpenFlags, params};
+use punctual_kernel::state::State;
+use punctual_kernel::transaction::{Changes, Cluster, Found, Row, Transaction};
+use rusqlite::{Connection, OpenFlags};
 
 use super::backup::{create_private, fresh_part, put_in_place, refuse_differences};
 use super::fault::{Done, Fault};
 use super::lock::Lock;
 use super::migrate::{self, MIGRATIONS};
 use super::session::Session;
-use super::values::{At, Id, signed};
-use crate::change::Draft;
-use crate::error::Result;
+use super::values::signed;
+use crate::error::{Result, StoreError};
 use crate::transfer::{self, Imported, Importing};
 
 const DOING: &str = "importing";
@@ -53,37 +54,55 @@ impl Import {
         Ok(Import { to: to.to_owned(), part, lock, session })
     }
 
-    fn finish(mut self, imported: &Imported) -> Done<()> {
+    fn finish(mut self, imported: Imported) -> Done<()> {
         let Imported { world, nodes, planner, now } = imported;
+        let rows = Changes {
+            schedules: world.schedules.iter().map(|(id, record)| (*id, Row::new(record.clone()))).collect(),
+            runs: world.runs.iter().map(|(id, run)| (*id, Row::new(run.clone()))).collect(),
+            days: world.days.clone(),
+            tokens: world.tokens.iter().map(|(id, token)| (*id, Some(token.clone()))).collect(),
+            planner,
+            ..Changes::default()
+        };
         let session = &mut self.session;
-        let draft = Draft::new(world.clone(), *now);
-        session.epoch_floor = world.epoch_floor;
-        session.save(&World::beginning_at(1), &draft)?;
-        session.settle_derived(*now)?;
-        session.raise_epochs(*now)?;
-        for node in nodes {
-            session.remove_node(*node, *now, true)?;
-        }
-        if let Some(planner) = planner {
-            let sql = "INSERT INTO planner VALUES (1, ?1, ?2, ?3)";
-            let params = params![Id(planner.node.0), At(planner.until), signed(planner.epoch)];
-            session.connection.execute(sql, params)?;
-        }
-        session.settle_derived(*now)?;
-        session.write_head()?;
+        session.save(&rows)?;
+        session.state = State::new(world);
+        session.cluster = Cluster { planner, ..Cluster::default() };
+        session.begin_anew(now)?;
+        session.write(Found::default(), |transaction| {
+            nodes.iter().for_each(|node| transaction.remove_node(*node, now, true));
+        })?;
         session.connection.execute_batch("COMMIT")?;
         self.session.connection.close().map_err(|(_, error)| error)?;
         refuse_differences(&self.part)?;
         put_in_place(&self.lock, &self.part, &self.to)
     }
+
+    fn page(&mut self, entries: &[Entry]) -> Done<()> {
+        let mut state = State::new(self.before_page());
+        let mut transaction = Transaction::new(&mut state, self.session.head, Cluster::default(), Found::default());
+        for entry in entries {
+            transaction.append(entry.at, entry.body.clone()).map_err(StoreError::from)?;
+        }
+        let Transaction { head, changes, .. } = transaction;
+        self.session.save(&changes)?;
+        self.session.put_head(head, &changes)
+    }
+
+    /// Nothing but the number of the last entry: what entries come to is written at the end.
+    fn before_page(&self) -> World {
+        let mut world = World::beginning_at(1);
+        world.seq = self.session.head.seq;
+        world
+    }
 }
 
 impl Importing for Import {
     fn page(&mut self, entries: &[Entry]) -> Result<()> {
-        self.session.append_all(entries).map_err(|fault| fault.while_doing(DOING))
+        Import::page(self, entries).map_err(|fault| fault.while_doing(DOING))
     }
 
     fn end(self: Box<Self>, imported: Imported) -> Result<()> {
-        (*self).finish(&imported).map_err(|fault| fault.while_doing(DOING))
+        (*self).finish(imported).map_err(|fault| fault.while_doing(DOING))
     }
 }

@@ -1,30 +1,25 @@
 //! SQLite: the default store, in one file that one server has for itself.
 //!
-//! In: the roles. Out: rows and a journal that commit together. How a change is made is `change`'s to say; what is here is
-//! how rows are found ([`session`]), written ([`save`]), and kept so that a claim costs the same however much waits
-//! ([`derived`], [`gates`], [`take`]). One thread writes ([`writer`]), a few read ([`readers`]). All of them are the store's
-//! own, so that its futures can be polled by any executor.
+//! In: the roles. Out: rows and a journal that commit together. The kernel decides, in memory; what is here is how its state
+//! is read ([`load`]) and written ([`save`]). One thread writes ([`writer`]), a few read ([`readers`]). All of them are the
+//! store's own, so that its futures can be polled by any executor.
 //!
 //! Invariants: nothing is acknowledged before it is on the disk; a second server is refused; after the disk has failed,
 //! nothing is acknowledged any more.
 
 mod answers;
 mod backup;
-mod blocked;
 mod claims;
-mod derived;
 mod fault;
-mod gates;
 mod history;
 mod import;
 mod journal;
-mod lanes;
+mod load;
 mod lock;
 mod migrate;
 mod nodes;
 mod open;
 mod output;
-mod overlap;
 mod plan;
 #[cfg(test)]
 mod query_plans;
@@ -35,8 +30,6 @@ mod rows;
 mod runs;
 mod save;
 mod session;
-mod sweep;
-mod take;
 mod tokens;
 mod values;
 mod verify;
@@ -46,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use punctual_kernel::transaction::{Needs, Transaction};
 use rusqlite::Connection;
 
 pub use backup::{Restore, restore};
@@ -55,8 +48,8 @@ pub use import::import;
 use self::fault::{Done, Fault};
 use self::open::connect_to_read;
 use self::readers::{API_LONG_READERS, API_READERS, Readers};
-use self::session::Session;
 use self::writer::Writer;
+use crate::commands::Commits;
 use crate::error::{Result, StoreError};
 
 /// A store in a file.
@@ -100,24 +93,13 @@ impl SqliteStore {
         })
     }
 
-    /// Has the writer do something, and waits until it is on the disk.
+    /// Has the writer carry out statements, and waits until they are on the disk.
     async fn write<T: Send + 'static>(
         &self,
         doing: &'static str,
-        now: Timestamp,
-        work: impl FnOnce(&mut Session) -> Done<T> + Send + 'static,
+        work: impl FnMut(&Connection) -> Done<T> + Send + 'static,
     ) -> Result<T> {
-        self.writer(doing)?.write(doing, now, false, work).await
-    }
-
-    /// The same, before everything that is not urgent.
-    async fn write_urgently<T: Send + 'static>(
-        &self,
-        doing: &'static str,
-        now: Timestamp,
-        work: impl FnOnce(&mut Session) -> Done<T> + Send + 'static,
-    ) -> Result<T> {
-        self.writer(doing)?.write(doing, now, true, work).await
+        self.writer(doing)?.write(doing, work).await
     }
 
     async fn read<T: Send + 'static>(
@@ -140,6 +122,17 @@ impl SqliteStore {
     fn writer(&self, doing: &'static str) -> Result<&Writer> {
         let none = || StoreError::Database { doing, source: "the database was opened only to read it".into() };
         self.writer.as_deref().ok_or_else(none)
+    }
+}
+
+impl Commits for SqliteStore {
+    async fn commit<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        needs: Needs,
+        work: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer(doing)?.commit(doing, needs, work).await
     }
 }
 

@@ -15,13 +15,13 @@ use crate::roles::Output;
 #[async_trait]
 impl Output for SqliteStore {
     async fn print(&self, pieces: Vec<Piece>, keep: u64) -> Result<()> {
-        let Some(now) = pieces.iter().map(|piece| piece.at).max() else { return Ok(()) };
-        self.write("keeping output", now, move |session| {
+        let Some(_now) = pieces.iter().map(|piece| piece.at).max() else { return Ok(()) };
+        self.write("keeping output", move |connection| {
             let add = "INSERT OR IGNORE INTO output (run_id, epoch, attempt, stream, at, ends_at, text)
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let mut add = session.connection.prepare_cached(add)?;
+            let mut add = connection.prepare_cached(add)?;
             let cut = "DELETE FROM output WHERE run_id = ?1 AND epoch = ?2 AND ends_at <= ?3";
-            let mut cut = session.connection.prepare_cached(cut)?;
+            let mut cut = connection.prepare_cached(cut)?;
             for piece in &pieces {
                 let Piece { run, epoch, attempt, stream, at, ends_at, text } = piece;
                 let (run, epoch) = (Id(run.0), signed(*epoch));
@@ -60,9 +60,9 @@ impl Output for SqliteStore {
     }
 
     async fn forget_output(&self, before: Timestamp) -> Result<usize> {
-        self.write("forgetting output", before, move |session| {
+        self.write("forgetting output", move |connection| {
             let sql = "DELETE FROM output WHERE at <= ?1";
-            Ok(session.connection.prepare_cached(sql)?.execute([micros_before(before)])?)
+            Ok(connection.prepare_cached(sql)?.execute([micros_before(before)])?)
         })
         .await
     }

@@ -4,17 +4,16 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use punctual_core::ScheduleId;
-use punctual_core::journal::{Body, ScheduleRecord};
+use punctual_core::journal::ScheduleRecord;
 use punctual_core::schedule::Schedule;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::fault::{Done, Fault};
 use super::records::find_schedules;
 use super::rows::{TermsRead, read_runs, read_schedule, read_schedules};
-use super::session::Session;
 use super::values::{At, Id, count, micros_up_to};
-use crate::change::{self, Draft, Wants};
+use crate::commands;
 use crate::error::Result;
 use crate::requests::{PlanSubject, PlanTask, PlanWrite, ScheduleFilter, SchedulePage, Written, ZoneDay, subject_from};
 use crate::roles::{Plan, Schedules};
@@ -83,10 +82,7 @@ impl Plan for SqliteStore {
     }
 
     async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
-        self.write("writing the plan", now, move |session| {
-            writes.into_iter().map(|write| session.plan(now, write)).collect()
-        })
-        .await
+        commands::plan(self, now, writes).await
     }
 
     async fn zone_days(&self) -> Result<Vec<ZoneDay>> {
@@ -103,54 +99,7 @@ impl Plan for SqliteStore {
     }
 
     async fn begin_day(&self, now: Timestamp, zone: &str, date: Date) -> Result<bool> {
-        let zone = zone.to_owned();
-        self.write("beginning a day", now, move |session| session.begin_day(now, zone, date)).await
-    }
-}
-
-impl Session {
-    fn plan(&mut self, now: Timestamp, write: PlanWrite) -> Done<Written> {
-        self.refuse_repeated(write.by.as_ref())?;
-        let (wants, by, subject) = (write.wants(), write.by.clone(), write.schedule().0);
-        let mut draft = self.draft(&wants, now)?;
-        let before = draft.world.clone();
-        let written = change::plan(&mut draft, write);
-        if written == Written::Done {
-            self.note_agents(&draft, now)?;
-            self.save(&before, &draft)?;
-            self.note_answer(by.as_ref(), subject, now)?;
-        }
-        Ok(written)
-    }
-
-    fn begin_day(&mut self, now: Timestamp, zone: String, date: Date) -> Done<bool> {
-        let mut draft = self.draft(&Wants::default(), now)?;
-        let sql = "SELECT date FROM days WHERE zone = ?1";
-        let begun: Option<String> =
-            self.connection.prepare_cached(sql)?.query_row([&zone], |row| row.get(0)).optional()?;
-        if let Some(begun) = begun {
-            draft.world.days.insert(zone.clone(), read_date(&begun)?);
-        }
-        let before = draft.world.clone();
-        let is_first = draft.add(Body::DayStarted { zone, date }).is_ok();
-        if is_first {
-            self.save(&before, &draft)?;
-        }
-        Ok(is_first)
-    }
-
-    /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.
-    pub(super) fn note_agents(&self, draft: &Draft, now: Timestamp) -> Done<()> {
-        let planned = draft.world.runs.values().filter(|run| run.planned_for().is_some());
-        let mut last: Option<&str> = None;
-        for agent in planned.map(|run| run.terms.work.agent()) {
-            if last != Some(agent) {
-                let sql = "INSERT INTO agents_seen VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-                self.connection.prepare_cached(sql)?.execute(params![agent, At(now)])?;
-            }
-            last = Some(agent);
-        }
-        Ok(())
+        commands::begin_day(self, now, zone, date).await
     }
 }
 

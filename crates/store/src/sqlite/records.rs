@@ -1,8 +1,6 @@
 //! What became of workflows that schedules had started, and schedules as they are searched.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
-use punctual_core::journal::{Body, StartRecord};
 use punctual_core::{RunId, ScheduleId};
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
@@ -10,8 +8,7 @@ use super::SqliteStore;
 use super::fault::Done;
 use super::plan::rows_max;
 use super::rows::read_schedules;
-use super::session::Session;
-use super::values::{At, Id, count, from_word, micros_before, micros_up_to, signed, to_json};
+use super::values::{At, Id, count, from_word, micros_before, micros_up_to, to_json};
 use crate::error::Result;
 use crate::requests::{
     Condition, Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage, ScheduleFilter, SchedulePage,
@@ -54,37 +51,15 @@ impl Records for SqliteStore {
         if found.is_empty() {
             return Ok(0);
         }
-        self.write("letting go of old records", Timestamp::UNIX_EPOCH, move |session| {
+        self.write("letting go of old records", move |connection| {
             let mut gone = 0;
-            for id in found {
+            for id in &found {
                 let sql = include_str!("sql/archive.sql");
-                gone += session.connection.prepare_cached(sql)?.execute(params![Id(id.0), rows_max(keep.max)])?;
+                gone += connection.prepare_cached(sql)?.execute(params![Id(id.0), rows_max(keep.max)])?;
             }
             Ok(gone)
         })
         .await
-    }
-}
-
-impl Session {
-    /// Notes the last word about the start of a workflow.
-    pub(super) fn insert_record(&self, seq: u64, body: &Body, record: &StartRecord<'_>) -> Done<()> {
-        let project = body.mark(record.executed_at).and_then(|mark| mark.project);
-        let sql = "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-        self.connection.prepare_cached(sql)?.execute(params![
-            signed(seq),
-            body.schedule().map(|id| Id(id.0)),
-            body.run().map(|id| Id(id.0)),
-            project,
-            record.start.schedule,
-            record.start.workflow,
-            record.workflow_id,
-            record.state.as_str(),
-            record.note,
-            At(record.scheduled_at),
-            At(record.executed_at),
-        ])?;
-        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::{NodeId, RunId, ScheduleId};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
+use uuid::Uuid;
 
 use super::fault::{Done, Fault};
 use super::values::{At, Id, count, from_json, from_word};
@@ -27,7 +28,7 @@ pub(super) struct RunRow {
     pub(super) due_at: Timestamp,
     pub(super) expires_at: Option<Timestamp>,
     pub(super) follows: Option<RunId>,
-    pub(super) terms_id: i64,
+    pub(super) terms_id: Uuid,
     pub(super) state: StateColumns,
     pub(super) started_at: Option<Timestamp>,
     pub(super) ended_at: Option<Timestamp>,
@@ -35,17 +36,9 @@ pub(super) struct RunRow {
     pub(super) is_parked: bool,
     pub(super) is_cancelling: bool,
     pub(super) last_end: Option<String>,
-    pub(super) lane_id: Option<i64>,
-    pub(super) overlap: String,
-    pub(super) is_blocked: bool,
 }
 
 impl RunRow {
-    /// Whether it waits behind the others of its schedule.
-    pub(super) fn queues(&self) -> bool {
-        self.overlap == "queue"
-    }
-
     /// Reads a row of `SELECT * FROM runs`.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         let mut column = 0;
@@ -58,7 +51,7 @@ impl RunRow {
             due_at: next::<At>(row, &mut column)?.0,
             expires_at: next::<Option<At>>(row, &mut column)?.map(|at| at.0),
             follows: next::<Option<Id>>(row, &mut column)?.map(|id| RunId(id.0)),
-            terms_id: next(row, &mut column)?,
+            terms_id: next::<Id>(row, &mut column)?.0,
             state: StateColumns {
                 state: next(row, &mut column)?,
                 ready_at: next::<Option<At>>(row, &mut column)?.map(|at| at.0),
@@ -79,9 +72,6 @@ impl RunRow {
             is_parked: next(row, &mut column)?,
             is_cancelling: next(row, &mut column)?,
             last_end: next(row, &mut column)?,
-            lane_id: next(row, &mut column)?,
-            overlap: next(row, &mut column)?,
-            is_blocked: next(row, &mut column)?,
         })
     }
 
@@ -116,19 +106,19 @@ fn next<T: FromSql>(row: &Row<'_>, column: &mut usize) -> rusqlite::Result<T> {
 
 /// Terms that have been read, by the number of their row: runs that share them in the table share them in memory.
 #[derive(Debug, Default)]
-pub(super) struct TermsRead(HashMap<i64, Arc<Terms>>);
+pub(super) struct TermsRead(HashMap<Uuid, Arc<Terms>>);
 
 impl TermsRead {
     /// The most terms that are remembered.
     const MAX: usize = 4_096;
 
-    pub(super) fn get(&mut self, connection: &Connection, id: i64) -> Done<Arc<Terms>> {
+    pub(super) fn get(&mut self, connection: &Connection, id: Uuid) -> Done<Arc<Terms>> {
         if let Some(terms) = self.0.get(&id) {
             return Ok(Arc::clone(terms));
         }
         let body: Option<String> = connection
             .prepare_cached("SELECT body FROM terms WHERE id = ?1")?
-            .query_row([id], |row| row.get(0))
+            .query_row([Id(id)], |row| row.get(0))
             .optional()?;
         let body = body.ok_or_else(|| Fault::damaged(format!("the terms {id} of a run are not there")))?;
         let terms = Arc::new(from_json(&body, "the terms of a run")?);
@@ -136,15 +126,11 @@ impl TermsRead {
         Ok(terms)
     }
 
-    pub(super) fn put(&mut self, id: i64, terms: Arc<Terms>) {
+    pub(super) fn put(&mut self, id: Uuid, terms: Arc<Terms>) {
         if TermsRead::MAX <= self.0.len() {
             self.0.clear();
         }
         self.0.insert(id, terms);
-    }
-
-    pub(super) fn forget_all(&mut self) {
-        self.0.clear();
     }
 }
 

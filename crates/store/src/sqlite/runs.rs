@@ -7,14 +7,12 @@ use punctual_core::{By, RunId};
 use rusqlite::params;
 
 use super::SqliteStore;
-use super::fault::Done;
 use super::plan::rows_max;
 use super::rows::{TermsRead, read_runs};
-use super::session::Session;
 use super::values::{At, Id, count, micros_before, micros_up_to};
-use crate::change::{self, Wants};
 use crate::columns::to_word;
-use crate::error::{Result, StoreError};
+use crate::commands;
+use crate::error::Result;
 use crate::requests::{Cancellation, LiveCounts, RunFilter, RunWritten};
 use crate::roles::Runs;
 
@@ -79,48 +77,14 @@ impl Runs for SqliteStore {
     }
 
     async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
-        self.write("adding a run", now, move |session| session.ask(now, run, by)).await
+        commands::ask(self, now, run, by).await
     }
 
     async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
-        self.write("cancelling a run", now, move |session| {
-            session.refuse_repeated(by.as_ref())?;
-            let cancel = |draft: &mut change::Draft| change::cancel(draft.asked_by(by.clone()), id);
-            let cancelled = session.change(&Wants::runs([id]), now, cancel)?;
-            let cancelled = cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })?;
-            session.note_answer(by.as_ref(), id.0, now)?;
-            Ok(cancelled)
-        })
-        .await
+        commands::cancel(self, now, id, by).await
     }
 
     async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
-        self.write("resuming a run", now, move |session| {
-            session.refuse_repeated(by.as_ref())?;
-            let resume = |draft: &mut change::Draft| change::resume(draft.asked_by(by.clone()), id, epoch);
-            let written = session.change(&Wants::runs([id]), now, resume)?;
-            if written != RunWritten::Stale {
-                session.note_answer(by.as_ref(), id.0, now)?;
-            }
-            Ok(written)
-        })
-        .await
-    }
-}
-
-impl Session {
-    fn ask(&mut self, now: Timestamp, run: Run, by: Option<By>) -> Done<bool> {
-        self.refuse_repeated(by.as_ref())?;
-        let (asked_by, id) = (by.clone(), run.id.0);
-        let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
-        let schedules = run.schedule.into_iter().collect();
-        let wants = Wants { schedules, runs: [run.id].into(), slots, ..Wants::default() };
-        let mut draft = self.draft(&wants, now)?;
-        let before = draft.world.clone();
-        let is_new = change::ask(draft.asked_by(by), run)?;
-        self.note_agents(&draft, now)?;
-        self.save(&before, &draft)?;
-        self.note_answer(asked_by.as_ref(), id, now)?;
-        Ok(is_new)
+        commands::resume(self, now, id, epoch, by).await
     }
 }

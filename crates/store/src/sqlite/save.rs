@@ -1,130 +1,66 @@
-//! Saving: the rows in which a draft differs from what was read, and its entries.
+//! Saving: what a transaction writes, row by row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use punctual_core::journal::{ScheduleRecord, World, checksum};
-use punctual_core::plan::Lane;
-use punctual_core::run::{Run, RunState, Terms};
-use punctual_core::schedule::{Overlap, Schedule};
-use punctual_core::{RunId, ScheduleId};
-use rusqlite::{OptionalExtension, params};
+use punctual_core::journal::ScheduleRecord;
+use punctual_core::run::{Run, Terms};
+use punctual_kernel::change::name_of;
+use punctual_kernel::transaction::{Changes, Line, Row};
+use rusqlite::params;
+use uuid::Uuid;
 
 use super::fault::Done;
-use super::gates::Shared;
 use super::rows::StateColumns;
 use super::session::Session;
-use super::values::{At, Id, signed, to_json, to_word};
-use crate::change::Draft;
+use super::values::{At, Id, signed, to_json};
 use crate::columns;
 
 impl Session {
-    /// Writes a draft back: `before` is what it was when it was read.
-    pub(super) fn save(&mut self, before: &World, draft: &Draft) -> Done<()> {
-        self.save_schedules(&before.schedules, &draft.world.schedules)?;
-        self.save_runs(&before.runs, &draft.world.runs)?;
-        for (zone, date) in &draft.world.days {
-            if before.days.get(zone) != Some(date) {
-                let sql = "INSERT INTO days VALUES (?1, ?2) ON CONFLICT DO UPDATE SET date = excluded.date";
-                self.connection.prepare_cached(sql)?.execute(params![zone, date.to_string()])?;
-            }
+    /// Writes what a transaction has changed, apart from the head of the journal.
+    pub(super) fn save(&self, changes: &Changes) -> Done<()> {
+        self.save_runs(changes)?;
+        self.save_schedules(changes)?;
+        self.save_cluster(changes)?;
+        self.save_small(changes)?;
+        changes.lines.iter().try_for_each(|line| self.insert_line(line))?;
+        if let Some(floor) = changes.epoch_floor {
+            let sql = "UPDATE runs SET epoch = max(epoch, ?1) WHERE ended_at IS NULL";
+            self.connection.prepare_cached(sql)?.execute([signed(floor)])?;
         }
-        if before.tokens != draft.world.tokens {
-            self.save_tokens(&before.tokens, &draft.world.tokens)?;
-        }
-        self.append_all(&draft.entries)?;
-        self.forget_turns_of_empty_lanes();
-        Ok(())
-    }
-
-    fn save_schedules(
-        &mut self,
-        before: &BTreeMap<ScheduleId, ScheduleRecord>,
-        after: &BTreeMap<ScheduleId, ScheduleRecord>,
-    ) -> Done<()> {
-        for id in before.keys().filter(|id| !after.contains_key(id)) {
-            self.connection.prepare_cached("DELETE FROM schedules WHERE id = ?1")?.execute([Id(id.0)])?;
-        }
-        for (id, record) in after {
-            match before.get(id) {
-                None => self.insert_schedule(record)?,
-                Some(old) if old == record => {}
-                Some(old) => self.update_schedule(old, record)?,
-            }
+        if let Some(first) = changes.first {
+            let sql = "UPDATE head SET first_seq = ?1, checksum_before = ?2";
+            self.connection.prepare_cached(sql)?.execute([signed(first.seq), signed(first.checksum)])?;
+            self.connection.prepare_cached("DELETE FROM records WHERE seq < ?1")?.execute([signed(first.seq)])?;
         }
         Ok(())
     }
 
-    fn insert_schedule(&self, record: &ScheduleRecord) -> Done<()> {
-        let schedule = &record.schedule;
-        let outage = record.outage;
-        self.connection.prepare_cached(include_str!("sql/insert_schedule.sql"))?.execute(params![
-            Id(schedule.id.0),
-            signed(schedule.version),
-            schedule.name,
-            schedule.project,
-            schedule.zone,
-            columns::definition(schedule),
-            At(schedule.cursor.at),
-            to_json(&schedule.cursor.reached),
-            signed(schedule.runs_started),
-            record.plan_at.map(At),
-            record.zone_data,
-            outage.map(|outage| At(outage.from)),
-            outage.map(|outage| At(outage.until)),
-            outage.and_then(|outage| outage.kept).map(|kept| to_json(&kept)),
-        ])?;
-        Ok(())
-    }
-
-    fn update_schedule(&self, old: &ScheduleRecord, record: &ScheduleRecord) -> Done<()> {
-        let schedule = &record.schedule;
-        let outage = record.outage;
-        if !columns::is_same_definition(&old.schedule, schedule) {
-            let sql =
-                "UPDATE schedules SET version = ?2, name = ?3, project = ?4, zone = ?5, definition = ?6 WHERE id = ?1";
-            let Schedule { version, name, project, zone, .. } = &**schedule;
-            let definition = columns::definition(schedule);
-            let params = params![Id(schedule.id.0), signed(*version), name, project, zone, definition];
-            self.connection.prepare_cached(sql)?.execute(params)?;
+    fn save_runs(&self, changes: &Changes) -> Done<()> {
+        // What is withdrawn goes first: its slot may come back in the same transaction.
+        let gone = changes.runs.iter().filter(|(_, row)| row.before.is_some() && row.after.is_none()).map(|(id, _)| id);
+        let mut delete = self.connection.prepare_cached("DELETE FROM runs WHERE id = ?1")?;
+        for id in gone.chain(&changes.forgotten) {
+            delete.execute([Id(id.0)])?;
         }
-        self.connection.prepare_cached(include_str!("sql/update_schedule.sql"))?.execute(params![
-            Id(schedule.id.0),
-            At(schedule.cursor.at),
-            to_json(&schedule.cursor.reached),
-            signed(schedule.runs_started),
-            record.plan_at.map(At),
-            record.zone_data,
-            outage.map(|outage| At(outage.from)),
-            outage.map(|outage| At(outage.until)),
-            outage.and_then(|outage| outage.kept).map(|kept| to_json(&kept)),
-        ])?;
-        Ok(())
-    }
-
-    fn save_runs(&mut self, before: &BTreeMap<RunId, Run>, after: &BTreeMap<RunId, Run>) -> Done<()> {
-        // Numbers of terms by where they lie: runs of one draft that share them are looked up once.
-        let mut numbers: BTreeMap<*const Terms, i64> = BTreeMap::new();
-        for (id, old) in before.iter().filter(|(id, _)| !after.contains_key(id)) {
-            self.connection.prepare_cached("DELETE FROM runs WHERE id = ?1")?.execute([Id(id.0)])?;
-            let number = self.number_of(&old.terms, &mut numbers)?;
-            *self.derived.uses.entry(number).or_default() -= 1;
-            self.note_change(Some(old), None)?;
+        if !changes.forgotten.is_empty() {
+            let sql = "DELETE FROM terms WHERE id NOT IN (SELECT terms_id FROM runs)";
+            self.connection.prepare_cached(sql)?.execute([])?;
         }
-        for (id, run) in after {
-            match before.get(id) {
-                None => self.insert_run(run, &mut numbers)?,
-                Some(old) if old == run => {}
-                Some(old) => self.update_run(old, run, &mut numbers)?,
+        // Terms by where they lie: runs of one transaction that share them write them once.
+        let mut terms = BTreeMap::new();
+        for row in changes.runs.values() {
+            match (&row.before, &row.after) {
+                (None, Some(run)) => self.insert_run(run, &mut terms)?,
+                (Some(before), Some(after)) => self.update_run(before, after, &mut terms)?,
+                (_, None) => {}
             }
         }
         Ok(())
     }
 
-    fn insert_run(&mut self, run: &Run, numbers: &mut BTreeMap<*const Terms, i64>) -> Done<()> {
-        let number = self.number_of(&run.terms, numbers)?;
-        *self.derived.uses.entry(number).or_default() += 1;
-        let lane = self.note_change(None, Some(run))?;
+    fn insert_run(&self, run: &Run, terms: &mut BTreeMap<*const Terms, Uuid>) -> Done<()> {
+        let terms = self.put_terms(&run.terms, terms)?;
         let state = StateColumns::of(&run.state);
         self.connection.prepare_cached(include_str!("sql/insert_run.sql"))?.execute(params![
             Id(run.id.0),
@@ -135,7 +71,7 @@ impl Session {
             At(run.due_at),
             run.expires_at.map(At),
             run.follows.map(|id| Id(id.0)),
-            number,
+            Id(terms),
             state.state,
             state.ready_at.map(At),
             state.resumes,
@@ -152,29 +88,22 @@ impl Session {
             run.is_parked,
             run.is_cancelling,
             run.last_end.map(|end| to_json(&end)),
-            lane,
-            to_word(&run.terms.overlap),
-            starts_blocked(run),
         ])?;
         Ok(())
     }
 
-    fn update_run(&mut self, old: &Run, run: &Run, numbers: &mut BTreeMap<*const Terms, i64>) -> Done<()> {
-        if plan_of(old) != plan_of(run) || old.terms != run.terms {
-            let (before, number) = (self.number_of(&old.terms, numbers)?, self.number_of(&run.terms, numbers)?);
-            *self.derived.uses.entry(before).or_default() -= 1;
-            *self.derived.uses.entry(number).or_default() += 1;
+    fn update_run(&self, before: &Run, run: &Run, terms: &mut BTreeMap<*const Terms, Uuid>) -> Done<()> {
+        if plan_of(before) != plan_of(run) || before.terms != run.terms {
+            let terms = self.put_terms(&run.terms, terms)?;
             self.connection.prepare_cached(include_str!("sql/update_run_plan.sql"))?.execute(params![
                 Id(run.id.0),
                 signed(run.version),
                 At(run.scheduled_at),
                 At(run.due_at),
                 run.follows.map(|id| Id(id.0)),
-                number,
-                to_word(&run.terms.overlap),
+                Id(terms),
             ])?;
         }
-        let lane = self.note_change(Some(old), Some(run))?;
         let state = StateColumns::of(&run.state);
         self.connection.prepare_cached(include_str!("sql/update_run_state.sql"))?.execute(params![
             Id(run.id.0),
@@ -195,72 +124,156 @@ impl Session {
             run.is_parked,
             run.is_cancelling,
             run.last_end.map(|end| to_json(&end)),
-            lane,
-            starts_blocked(run),
         ])?;
         Ok(())
     }
 
-    /// Notes what a change of a run may mean for lanes, counts and other runs. The number of the lane that it is in now.
-    fn note_change(&mut self, old: Option<&Run>, new: Option<&Run>) -> Done<Option<i64>> {
-        for schedule in [old, new].into_iter().flatten().filter_map(|run| run.schedule) {
-            self.derived.schedules.insert(schedule);
+    /// The id of terms, which are written if they are not there.
+    fn put_terms(&self, terms: &Arc<Terms>, known: &mut BTreeMap<*const Terms, Uuid>) -> Done<Uuid> {
+        if let Some(id) = known.get(&Arc::as_ptr(terms)) {
+            return Ok(*id);
         }
-        if let Some(id) = old.or(new).map(|run| run.id) {
-            self.derived.leaders.insert(id);
-        }
-        if let Some(run) = new.filter(|run| run.follows.is_some() && run.planned_for().is_some()) {
-            self.derived.followers.insert(run.id);
-        }
-        for (run, change) in [(old, -1), (new, 1)] {
-            let Some(run) = run.filter(|run| run.owner().is_some()) else { continue };
-            for shared in Shared::all_of(&Lane::of(&run.terms)) {
-                *self.derived.held.entry(shared).or_default() += change;
-            }
-        }
-        if let Some(run) = old.filter(|run| run.planned_for().is_some()) {
-            self.change_lane(&Lane::of(&run.terms), -1)?;
-        }
-        match new.filter(|run| run.planned_for().is_some()) {
-            Some(run) => self.change_lane(&Lane::of(&run.terms), 1).map(Some),
-            None => Ok(None),
-        }
+        let (id, body) = columns::terms_id(terms);
+        let sql = "INSERT INTO terms (id, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        self.connection.prepare_cached(sql)?.execute(params![Id(id), body])?;
+        known.insert(Arc::as_ptr(terms), id);
+        Ok(id)
     }
 
-    /// The number of the row that has these terms; a new one if there is none.
-    fn number_of(&mut self, terms: &Arc<Terms>, numbers: &mut BTreeMap<*const Terms, i64>) -> Done<i64> {
-        if let Some(number) = numbers.get(&Arc::as_ptr(terms)) {
-            return Ok(*number);
+    fn save_schedules(&self, changes: &Changes) -> Done<()> {
+        // A name that one gives up may be another's in the same transaction.
+        let named = |record: &Option<ScheduleRecord>| record.as_ref().and_then(|record| name_of(&record.schedule));
+        for (id, row) in &changes.schedules {
+            let sql = match &row.after {
+                None => "DELETE FROM schedules WHERE id = ?1",
+                Some(_) if row.before.is_some() && named(&row.before) != named(&row.after) => {
+                    "UPDATE schedules SET name = NULL WHERE id = ?1"
+                }
+                Some(_) => continue,
+            };
+            self.connection.prepare_cached(sql)?.execute([Id(id.0)])?;
         }
-        let body = to_json(terms);
-        let hash = signed(checksum(0, 0, jiff::Timestamp::UNIX_EPOCH, &body));
-        let found = self
-            .connection
-            .prepare_cached("SELECT id FROM terms WHERE hash = ?1 AND body = ?2")?
-            .query_row(params![hash, body], |row| row.get(0))
-            .optional()?;
-        let number = match found {
-            Some(number) => number,
-            None => {
-                let sql = "INSERT INTO terms (hash, body, uses) VALUES (?1, ?2, 0)";
-                self.connection.prepare_cached(sql)?.insert(params![hash, body])?
-            }
-        };
-        self.terms.put(number, Arc::clone(terms));
-        numbers.insert(Arc::as_ptr(terms), number);
-        Ok(number)
+        changes.schedules.values().try_for_each(|row| self.save_schedule(row))
     }
 
-    /// Writes how many runs use which terms, and lets go of those that none uses.
-    pub(super) fn count_uses(&mut self) -> Done<()> {
-        for (number, change) in std::mem::take(&mut self.derived.uses) {
-            // Also where nothing changes: terms may be new and have lost their only run in the same command.
-            let sql = "UPDATE terms SET uses = uses + ?2 WHERE id = ?1 RETURNING uses";
-            let uses: i64 = self.connection.prepare_cached(sql)?.query_row([number, change], |row| row.get(0))?;
-            if uses == 0 {
-                self.connection.prepare_cached("DELETE FROM terms WHERE id = ?1")?.execute([number])?;
+    fn save_schedule(&self, row: &Row<ScheduleRecord>) -> Done<()> {
+        let Some(record) = &row.after else { return Ok(()) };
+        let schedule = &record.schedule;
+        let is_moved =
+            row.before.as_ref().is_some_and(|before| columns::is_same_definition(&before.schedule, schedule));
+        if !is_moved {
+            self.connection.prepare_cached(include_str!("sql/put_schedule.sql"))?.execute(params![
+                Id(schedule.id.0),
+                signed(schedule.version),
+                schedule.name,
+                schedule.project,
+                schedule.zone,
+                columns::definition(schedule),
+            ])?;
+        }
+        let outage = record.outage;
+        self.connection.prepare_cached(include_str!("sql/update_schedule.sql"))?.execute(params![
+            Id(schedule.id.0),
+            At(schedule.cursor.at),
+            to_json(&schedule.cursor.reached),
+            signed(schedule.runs_started),
+            record.plan_at.map(At),
+            record.zone_data,
+            outage.map(|outage| At(outage.from)),
+            outage.map(|outage| At(outage.until)),
+            outage.and_then(|outage| outage.kept).map(|kept| to_json(&kept)),
+        ])?;
+        Ok(())
+    }
+
+    fn save_cluster(&self, changes: &Changes) -> Done<()> {
+        for (id, node) in &changes.nodes {
+            let Some(node) = node else {
+                self.connection.prepare_cached("DELETE FROM nodes WHERE id = ?1")?.execute([Id(id.0)])?;
+                continue;
+            };
+            let sql = "INSERT OR REPLACE INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            self.connection.prepare_cached(sql)?.execute(params![
+                Id(id.0),
+                node.name,
+                At(node.joined_at),
+                At(node.lease_until),
+                node.lease.milliseconds(),
+                to_json(&node.agents),
+                to_json(&node.about),
+            ])?;
+        }
+        if let Some(planner) = changes.planner {
+            let sql = "INSERT OR REPLACE INTO planner VALUES (1, ?1, ?2, ?3)";
+            let params = params![Id(planner.node.0), At(planner.until), signed(planner.epoch)];
+            self.connection.prepare_cached(sql)?.execute(params)?;
+        }
+        let sql = "INSERT OR REPLACE INTO agents_seen VALUES (?1, ?2)";
+        let mut see = self.connection.prepare_cached(sql)?;
+        for (agent, at) in changes.agents_named.iter().chain(&changes.agents_seen) {
+            see.execute(params![agent, At(*at)])?;
+        }
+        Ok(())
+    }
+
+    fn save_small(&self, changes: &Changes) -> Done<()> {
+        for (zone, date) in &changes.days {
+            let sql = "INSERT OR REPLACE INTO days VALUES (?1, ?2)";
+            self.connection.prepare_cached(sql)?.execute(params![zone, date.to_string()])?;
+        }
+        for (id, token) in &changes.tokens {
+            match token {
+                None => {
+                    self.connection.prepare_cached("DELETE FROM tokens WHERE id = ?1")?.execute([Id(id.0)])?;
+                }
+                Some(token) => {
+                    let sql = "INSERT INTO tokens (id, body) VALUES (?1, ?2)";
+                    self.connection.prepare_cached(sql)?.execute(params![Id(id.0), to_json(token)])?;
+                }
             }
         }
+        for (key, answered) in &changes.answers {
+            let sql = "INSERT INTO answers (key, digest, subject, at) VALUES (?1, ?2, ?3, ?4)";
+            let params = params![key, signed(answered.digest), Id(answered.subject), At(answered.at)];
+            self.connection.prepare_cached(sql)?.execute(params)?;
+        }
+        Ok(())
+    }
+
+    fn insert_line(&self, line: &Line) -> Done<()> {
+        let mark = line.mark.as_ref();
+        self.connection.prepare_cached(include_str!("sql/insert_entry.sql"))?.execute(params![
+            signed(line.seq),
+            At(line.at),
+            line.kind,
+            line.schedule.map(|id| Id(id.0)),
+            line.run.map(|id| Id(id.0)),
+            line.body,
+            signed(line.checksum),
+            mark.map(|mark| mark.verdict.as_str()),
+            mark.map(|mark| &mark.agent),
+            mark.and_then(|mark| mark.project.as_ref()),
+            mark.map(|mark| At(mark.shown_at)),
+            mark.and_then(|mark| mark.duration_ms).map(signed),
+            mark.and_then(|mark| mark.tokens).map(signed),
+            mark.and_then(|mark| mark.cost_micros).map(signed),
+            mark.map(|mark| mark.is_final),
+        ])?;
+        let Some(record) = &line.record else { return Ok(()) };
+        let sql = "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        self.connection.prepare_cached(sql)?.execute(params![
+            signed(line.seq),
+            line.schedule.map(|id| Id(id.0)),
+            line.run.map(|id| Id(id.0)),
+            mark.and_then(|mark| mark.project.as_ref()),
+            record.schedule,
+            record.workflow,
+            record.workflow_id,
+            record.state.as_str(),
+            record.note,
+            At(record.scheduled_at),
+            At(record.executed_at),
+        ])?;
         Ok(())
     }
 }
@@ -268,11 +281,4 @@ impl Session {
 /// What only planning changes.
 fn plan_of(run: &Run) -> impl PartialEq {
     (run.version, run.scheduled_at, run.due_at, run.follows)
-}
-
-/// A run that may have to wait for others is blocked until it has been looked at.
-fn starts_blocked(run: &Run) -> bool {
-    let queues = run.schedule.is_some() && (run.terms.overlap == Overlap::Queue || run.is_parked);
-    let may_wait = queues || run.follows.is_some();
-    may_wait && matches!(run.state, RunState::Planned { .. })
 }

@@ -1,4 +1,3 @@
-CREATE INDEX agents_by_time ON agents_seen (seen_at);
 CREATE TABLE agents_seen (
     agent TEXT PRIMARY KEY,
     seen_at INTEGER NOT NULL
@@ -14,22 +13,6 @@ CREATE TABLE days (
     zone TEXT PRIMARY KEY,
     date TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE gates (
-    id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL CHECK (kind IN ('agent', 'project', 'key')),
-    name TEXT NOT NULL,
-    -- What the lanes behind it say about the limit; a project's limit comes from the configuration alone.
-    max INTEGER,
-    is_open INTEGER NOT NULL CHECK (is_open IN (0, 1)),
-    lanes INTEGER NOT NULL CHECK (0 <= lanes),
-    -- The best rank among its lanes that are due, and when the next of the others is.
-    best_rank INTEGER,
-    next_due_at INTEGER,
-    CHECK ((max IS NULL) = (kind = 'project'))
-) STRICT;
-CREATE INDEX gates_by_due ON gates (next_due_at) WHERE is_open = 1 AND next_due_at IS NOT NULL;
-CREATE INDEX gates_by_name ON gates (kind, name, max);
-CREATE INDEX gates_by_rank ON gates (best_rank) WHERE is_open = 1 AND best_rank IS NOT NULL;
 CREATE TABLE head (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     -- The last entry, and its checksum.
@@ -40,12 +23,6 @@ CREATE TABLE head (
     checksum_before INTEGER NOT NULL,
     epoch_floor INTEGER NOT NULL CHECK (0 <= epoch_floor)
 ) STRICT;
-CREATE TABLE held (
-    kind TEXT NOT NULL CHECK (kind IN ('all', 'agent', 'project', 'key')),
-    name TEXT NOT NULL,
-    runs INTEGER NOT NULL CHECK (0 <= runs),
-    PRIMARY KEY (kind, name)
-) STRICT, WITHOUT ROWID;
 CREATE INDEX history_by_time ON journal (shown_at, seq) WHERE verdict IS NOT NULL;
 CREATE INDEX history_of_agent ON journal (agent, shown_at, seq) WHERE verdict IS NOT NULL;
 CREATE INDEX history_of_project ON journal (project, shown_at, seq) WHERE verdict IS NOT NULL AND project IS NOT NULL;
@@ -78,32 +55,6 @@ CREATE INDEX journal_by_run ON journal (run_id, seq) WHERE run_id IS NOT NULL;
 CREATE INDEX journal_by_schedule ON journal (schedule_id, seq) WHERE schedule_id IS NOT NULL;
 CREATE INDEX journal_starts ON journal (seq)
     WHERE kind = 'checkpoint' AND json_extract(body, '$.checkpoint.part') = 1;
-CREATE TABLE lanes (
-    id INTEGER PRIMARY KEY,
-    agent TEXT NOT NULL,
-    project TEXT,
-    key TEXT,
-    key_max INTEGER CHECK (1 <= key_max),
-    max_concurrent INTEGER NOT NULL CHECK (1 <= max_concurrent),
-    priority INTEGER NOT NULL CHECK (priority BETWEEN 1 AND 10),
-    gate_id INTEGER NOT NULL,
-    -- How many runs it has, blocked ones included.
-    planned INTEGER NOT NULL CHECK (0 <= planned),
-    -- When a run of it was last claimed.
-    turn_at INTEGER,
-    -- When the first of its runs that is not blocked is due; its rank; whether a claim has seen it due.
-    head_due_at INTEGER,
-    rank INTEGER,
-    is_due INTEGER NOT NULL CHECK (is_due IN (0, 1)),
-    CHECK ((key IS NULL) = (key_max IS NULL)),
-    CHECK ((head_due_at IS NULL) = (rank IS NULL)),
-    CHECK (is_due = 0 OR head_due_at IS NOT NULL)
-) STRICT;
-CREATE INDEX lanes_by_due ON lanes (is_due, head_due_at) WHERE head_due_at IS NOT NULL;
-CREATE INDEX lanes_by_name ON lanes (agent, project, key, key_max, max_concurrent, priority);
-CREATE INDEX lanes_by_rank
-    ON lanes (gate_id, rank, agent, project, key, key_max, max_concurrent, priority) WHERE is_due = 1;
-CREATE INDEX lanes_not_due ON lanes (gate_id, head_due_at) WHERE is_due = 0 AND head_due_at IS NOT NULL;
 CREATE TABLE migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT;
 CREATE TABLE nodes (
@@ -130,12 +81,6 @@ CREATE TABLE output (
 CREATE INDEX output_by_time ON output (at);
 CREATE INDEX output_of_run ON output (run_id, seq);
 CREATE UNIQUE INDEX output_once ON output (run_id, epoch, ends_at);
-CREATE TABLE overlapping (
-    schedule_id BLOB PRIMARY KEY CHECK (length(schedule_id) = 16),
-    ready_at INTEGER NOT NULL,
-    run_id BLOB NOT NULL CHECK (length(run_id) = 16)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX overlapping_by_time ON overlapping (ready_at, run_id);
 CREATE TABLE planner (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     node BLOB NOT NULL CHECK (length(node) = 16),
@@ -163,70 +108,41 @@ CREATE INDEX records_of_schedule ON records (schedule_id, seq);
 CREATE TABLE runs (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     -- The schedule may be gone while its runs are still at work.
-    schedule_id BLOB CHECK (length(schedule_id) = 16),
-    version INTEGER NOT NULL CHECK (0 <= version),
+    schedule_id BLOB,
+    version INTEGER NOT NULL,
     slot_key TEXT NOT NULL,
     scheduled_at INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
     expires_at INTEGER,
-    follows BLOB CHECK (length(follows) = 16),
-    terms_id INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('planned', 'claimed', 'running', 'waiting',
-        'succeeded', 'failed', 'unknown', 'cancelled', 'skipped')),
+    follows BLOB,
+    terms_id BLOB NOT NULL,
+    state TEXT NOT NULL,
     -- When it may be claimed.
     ready_at INTEGER,
-    resumes INTEGER NOT NULL CHECK (resumes IN (0, 1)),
-    owner BLOB CHECK (length(owner) = 16),
-    wait_for TEXT CHECK (wait_for IN ('approval', 'callback', 'child')),
+    resumes INTEGER NOT NULL,
+    owner BLOB,
+    wait_for TEXT,
     wait_until INTEGER,
     -- Why it failed, or was skipped.
     reason TEXT,
-    attempt INTEGER NOT NULL CHECK (0 <= attempt),
-    epoch INTEGER NOT NULL CHECK (0 <= epoch),
-    losses INTEGER NOT NULL CHECK (0 <= losses),
+    attempt INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
     started_at INTEGER,
     ended_at INTEGER,
-    has_started INTEGER NOT NULL CHECK (has_started IN (0, 1)),
-    is_parked INTEGER NOT NULL CHECK (is_parked IN (0, 1)),
-    is_cancelling INTEGER NOT NULL CHECK (is_cancelling IN (0, 1)),
+    has_started INTEGER NOT NULL,
+    is_parked INTEGER NOT NULL,
+    is_cancelling INTEGER NOT NULL,
     -- How its last attempt ended.
-    last_end TEXT CHECK (json_valid(last_end)),
-    -- Kept for claiming: the lane of a planned run, what it does beside another of its
-    -- schedule, whether it has to let others go first.
-    lane_id INTEGER,
-    overlap TEXT NOT NULL CHECK (overlap IN ('allow', 'skip', 'queue', 'replace')),
-    is_blocked INTEGER NOT NULL CHECK (is_blocked IN (0, 1)),
-    CHECK ((ready_at IS NOT NULL) = (state = 'planned')),
-    CHECK ((lane_id IS NOT NULL) = (state = 'planned')),
-    CHECK ((owner IS NOT NULL) = (state IN ('claimed', 'running'))),
-    CHECK ((wait_for IS NOT NULL) = (state = 'waiting')),
-    CHECK ((wait_until IS NOT NULL) = (state = 'waiting')),
-    CHECK ((started_at IS NOT NULL) = (state = 'running')),
-    CHECK ((reason IS NOT NULL) = (state IN ('failed', 'skipped'))),
-    CHECK ((ended_at IS NOT NULL)
-        = (state IN ('succeeded', 'failed', 'unknown', 'cancelled', 'skipped'))),
-    CHECK (resumes = 0 OR state IN ('planned', 'claimed')),
-    CHECK (is_blocked = 0 OR state = 'planned'),
-    CHECK (state <> 'running' OR has_started = 1),
-    CHECK (state NOT IN ('claimed', 'running') OR 1 <= attempt)
+    last_end TEXT
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX runs_answered_at_once ON runs (schedule_id, ready_at, id)
-    WHERE state = 'planned' AND is_parked = 0 AND resumes = 0 AND overlap IN ('skip', 'replace');
 CREATE INDEX runs_begun ON runs (scheduled_at, id) WHERE ended_at IS NULL AND 1 <= attempt;
 CREATE UNIQUE INDEX runs_by_slot ON runs (schedule_id, slot_key) WHERE schedule_id IS NOT NULL;
 CREATE INDEX runs_by_time ON runs (scheduled_at, id);
 CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX runs_expiring ON runs (expires_at, id) WHERE state = 'planned' AND expires_at IS NOT NULL;
-CREATE INDEX runs_following ON runs (follows) WHERE follows IS NOT NULL AND state = 'planned';
-CREATE INDEX runs_in_lane ON runs (lane_id, is_blocked, ready_at, id) WHERE state = 'planned';
 CREATE INDEX runs_live ON runs (schedule_id, state, ready_at, id)
     WHERE ended_at IS NULL AND schedule_id IS NOT NULL;
 CREATE INDEX runs_of_schedule ON runs (schedule_id, scheduled_at, id) WHERE schedule_id IS NOT NULL;
-CREATE INDEX runs_owned ON runs (owner, id) WHERE owner IS NOT NULL;
-CREATE INDEX runs_parked ON runs (schedule_id)
-    WHERE state = 'planned' AND is_blocked = 1 AND overlap <> 'queue' AND is_parked = 1;
-CREATE INDEX runs_to_block ON runs (schedule_id)
-    WHERE state = 'planned' AND is_blocked = 0 AND (overlap = 'queue' OR is_parked = 1);
 CREATE INDEX runs_waiting ON runs (wait_until, id) WHERE state = 'waiting';
 CREATE TABLE schedules (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
@@ -268,13 +184,9 @@ CREATE INDEX schedules_of_face ON schedules (face, id);
 CREATE INDEX schedules_of_workflow ON schedules (workflow, id) WHERE workflow IS NOT NULL;
 CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
 CREATE TABLE terms (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    hash INTEGER NOT NULL,
-    body TEXT NOT NULL CHECK (json_valid(body)),
-    -- How many runs have them. None: the row goes.
-    uses INTEGER NOT NULL CHECK (0 <= uses)
-) STRICT;
-CREATE INDEX terms_by_hash ON terms (hash);
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE tokens (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     body TEXT NOT NULL CHECK (json_valid(body)),

@@ -1,7 +1,6 @@
 //! Tokens.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -10,9 +9,8 @@ use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::fault::Done;
-use super::session::Session;
-use super::values::{At, Id, from_json, to_json};
-use crate::change::{self, Draft, Wants};
+use super::values::{At, Id, from_json};
+use crate::commands;
 use crate::error::Result;
 use crate::requests::TokenRecord;
 use crate::roles::Tokens;
@@ -24,56 +22,25 @@ impl Tokens for SqliteStore {
     }
 
     async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
-        self.write("making a token", now, move |session| {
-            session.refuse_repeated(by.as_ref())?;
-            let id = token.id.0;
-            session.change_tokens(now, |draft| change::make_token(draft.asked_by(by.clone()), token))??;
-            session.note_answer(by.as_ref(), id, now)
-        })
-        .await
+        commands::make_token(self, now, token, by).await
     }
 
     async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool> {
-        self.write("revoking a token", now, move |session| {
-            session.change_tokens(now, |draft| change::revoke_token(draft.asked_by(by), id))
-        })
-        .await
+        commands::revoke_token(self, now, id, by).await
     }
 
     async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
-        let Some(now) = used.iter().map(|(_, at)| *at).max() else { return Ok(()) };
-        self.write("noting which tokens are used", now, move |session| {
-            let sql = "UPDATE tokens SET used_at = ?2 WHERE id = ?1";
-            let mut statement = session.connection.prepare_cached(sql)?;
+        if used.is_empty() {
+            return Ok(());
+        }
+        self.write("noting which tokens are used", move |connection| {
+            let mut statement = connection.prepare_cached("UPDATE tokens SET used_at = ?2 WHERE id = ?1")?;
             for (id, at) in &used {
                 statement.execute(params![Id(id.0), At(*at)])?;
             }
             Ok(())
         })
         .await
-    }
-}
-
-impl Session {
-    fn change_tokens<T>(&mut self, now: Timestamp, change: impl FnOnce(&mut Draft) -> T) -> Done<T> {
-        let mut draft = self.draft(&Wants::default(), now)?;
-        draft.world.tokens = Arc::new(read_tokens(&self.connection)?);
-        let before = draft.world.clone();
-        let changed = change(&mut draft);
-        self.save(&before, &draft)?;
-        Ok(changed)
-    }
-
-    /// Writes the tokens that are new, and lets go of those that are gone.
-    pub(super) fn save_tokens(&self, before: &BTreeMap<TokenId, Token>, after: &BTreeMap<TokenId, Token>) -> Done<()> {
-        for id in before.keys().filter(|id| !after.contains_key(id)) {
-            self.connection.prepare_cached("DELETE FROM tokens WHERE id = ?1")?.execute([Id(id.0)])?;
-        }
-        for (id, token) in after.iter().filter(|(id, _)| !before.contains_key(id)) {
-            let sql = "INSERT INTO tokens (id, body) VALUES (?1, ?2)";
-            self.connection.prepare_cached(sql)?.execute(params![Id(id.0), to_json(token)])?;
-        }
-        Ok(())
     }
 }
 

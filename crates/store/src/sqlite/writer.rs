@@ -10,15 +10,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use punctual_kernel::state::Undo;
+use punctual_kernel::transaction::{Needs, Transaction};
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use super::fault::{Done, Fault, Severity};
+use super::load;
 use super::lock::Lock;
 use super::open::BUSY_TIMEOUT;
 use super::queue::{Next, Queue};
 use super::session::Session;
+use crate::command::{Asked, Command};
 use crate::error::{Result, StoreError};
 use crate::panics::panic_text;
 
@@ -39,23 +43,30 @@ const PART: &str = "writer of the database";
 
 /// A handle to the writer. Dropping it carries out what waits, and ends the thread.
 pub(super) struct Writer {
-    queue: Arc<Queue<Box<dyn Command>>>,
+    queue: Arc<Queue<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Something to be done in a transaction.
-trait Command: Send {
+/// Something to be done in a transaction. It may be done more than once, if its transaction has to be repeated; the last time
+/// counts.
+pub(super) enum Job {
+    /// The kernel decides, and what came of it is written.
+    Kernel(Box<dyn Command>),
+    /// SQL alone, about what the kernel knows nothing of.
+    Sql(Box<dyn SqlJob>),
+}
+
+/// Statements that are carried out whole or not at all.
+pub(super) trait SqlJob: Send {
     /// Carries it out, without telling anybody.
-    fn carry_out(&mut self, session: &mut Session) -> Result<(), Failure>;
-    /// It failed for a reason that is not its own.
-    fn fail(&mut self, failure: &Failure);
-    /// Tells the caller.
-    fn answer(self: Box<Self>);
+    fn carry_out(&mut self, connection: &Connection) -> Result<(), Failure>;
+    /// Tells the caller what came of it, or why nothing did.
+    fn answer(self: Box<Self>, failure: Option<&Failure>);
 }
 
 /// Why a command, or a group of them, came to nothing.
 #[derive(Debug, Clone)]
-enum Failure {
+pub(super) enum Failure {
     DiskFull,
     Broken,
     Damaged(String),
@@ -70,44 +81,59 @@ enum Failure {
     },
 }
 
-struct Job<T, W> {
+struct Statements<T, W> {
     doing: &'static str,
-    now: Timestamp,
-    work: Option<W>,
+    work: W,
     answer: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
 }
 
-impl<T, W> Command for Job<T, W>
+impl<T, W> SqlJob for Statements<T, W>
 where
     T: Send,
-    W: FnOnce(&mut Session) -> Done<T> + Send,
+    W: FnMut(&Connection) -> Done<T> + Send,
 {
-    fn carry_out(&mut self, session: &mut Session) -> Result<(), Failure> {
-        let work = self.work.take().expect("a command is carried out once");
-        let done = work(session).and_then(|answer| session.settle_derived(self.now).map(|()| answer));
-        let (answer, failed) = match done {
-            Ok(answer) => (Ok(answer), Ok(())),
-            Err(fault) => {
-                let failure = Failure::of(&fault);
-                (Err(fault.while_doing(self.doing)), Err(failure))
-            }
-        };
-        self.answer = Some(answer);
+    fn carry_out(&mut self, connection: &Connection) -> Result<(), Failure> {
+        let done = (self.work)(connection);
+        let failed = done.as_ref().map(drop).map_err(Failure::of);
+        self.answer = Some(done.map_err(|fault| fault.while_doing(self.doing)));
         failed
     }
 
-    fn fail(&mut self, failure: &Failure) {
-        // What has failed by itself keeps its own reason.
-        if !matches!(self.answer, Some(Err(_))) {
-            self.answer = Some(Err(failure.error(self.doing)));
+    fn answer(self: Box<Self>, failure: Option<&Failure>) {
+        let Statements { doing, answer, reply, .. } = *self;
+        let nothing = || Err(Failure::other("it was not carried out").error(doing));
+        let answer = match (failure, answer) {
+            // What has failed by itself keeps its own reason.
+            (Some(failure), None | Some(Ok(_))) => Err(failure.error(doing)),
+            (_, answer) => answer.unwrap_or_else(nothing),
+        };
+        // A caller that has gone away does not want to know.
+        drop(reply.send(answer));
+    }
+}
+
+impl Job {
+    fn needs(&self) -> Option<&Needs> {
+        match self {
+            Job::Kernel(command) => Some(command.needs()),
+            Job::Sql(_) => None,
         }
     }
 
-    fn answer(self: Box<Self>) {
-        let nothing = || Err(Failure::other("it was not carried out").error(self.doing));
-        // A caller that has gone away does not want to know.
-        drop(self.reply.send(self.answer.unwrap_or_else(nothing)));
+    /// Whether it shares a transaction with no other.
+    fn is_alone(&self) -> bool {
+        self.needs().is_some_and(Needs::is_alone)
+    }
+
+    fn answer(self, failure: Option<&Failure>) {
+        match self {
+            Job::Kernel(command) => {
+                let doing = command.doing();
+                command.answer(failure.map_or(Ok(()), |failure| Err(failure.error(doing))));
+            }
+            Job::Sql(job) => job.answer(failure),
+        }
     }
 }
 
@@ -132,14 +158,6 @@ impl Failure {
 
     fn is_fatal(&self) -> bool {
         matches!(self, Failure::Broken | Failure::Damaged(_) | Failure::Panicked(_))
-    }
-
-    /// The same, for the other commands of the group that it has undone.
-    fn for_others(&self) -> Failure {
-        match self {
-            Failure::Other { text } => Failure::Moment { text: text.clone() },
-            failure => failure.clone(),
-        }
     }
 
     fn error(&self, doing: &'static str) -> StoreError {
@@ -169,19 +187,40 @@ impl Writer {
         Ok(Writer { queue, thread: Some(thread) })
     }
 
-    /// Has something done, and waits until it is on the disk.
+    /// Has the kernel decide something, and waits until it is on the disk.
+    pub(super) async fn commit<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        needs: Needs,
+        work: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let is_urgent = needs.is_urgent;
+        let command = Box::new(Asked { doing, needs, work, result: None, reply });
+        self.have_done(doing, Job::Kernel(command), is_urgent, answer).await
+    }
+
+    /// Has statements carried out, and waits until they are on the disk.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         doing: &'static str,
-        now: Timestamp,
-        is_urgent: bool,
-        work: impl FnOnce(&mut Session) -> Done<T> + Send + 'static,
+        work: impl FnMut(&Connection) -> Done<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let job = Job { doing, now, work: Some(work), answer: None, reply };
+        let job = Box::new(Statements { doing, work, answer: None, reply });
+        self.have_done(doing, Job::Sql(job), false, answer).await
+    }
+
+    async fn have_done<T>(
+        &self,
+        doing: &'static str,
+        job: Job,
+        is_urgent: bool,
+        answer: oneshot::Receiver<Result<T>>,
+    ) -> Result<T> {
         // It ends when its handle is dropped, and otherwise only by a bug.
         let ended = || Failure::Panicked("it has ended".to_owned()).error(doing);
-        self.queue.put(Box::new(job), is_urgent).await.map_err(|_| ended())?;
+        self.queue.put(job, is_urgent).await.map_err(|_| ended())?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 }
@@ -198,7 +237,7 @@ impl Drop for Writer {
 }
 
 /// Empties the queue when the writer ends, in whatever way.
-struct Abandons(Arc<Queue<Box<dyn Command>>>);
+struct Abandons(Arc<Queue<Job>>);
 
 impl Drop for Abandons {
     fn drop(&mut self) {
@@ -219,15 +258,57 @@ struct Writing {
     is_wal_large: bool,
     /// Whether a command found no space.
     is_full: bool,
+    /// A command that came too early for the transaction before.
+    next: Option<(Job, bool)>,
+    decided: Decided,
+}
+
+/// What has been changed in memory and is not committed.
+enum Decided {
+    Nothing,
+    /// Commands decide: if that comes to no end, nobody knows what they have changed.
+    Something,
+    Whole(Undo),
+}
+
+/// Carries out statements, so that their failure is their own. Whether they found no space. Fails if the whole transaction is
+/// lost.
+fn carry_out_alone(connection: &Connection, job: &mut dyn SqlJob) -> Result<bool, Failure> {
+    let execute = |sql: &str| {
+        let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(|error| Failure::of(&Fault::Sql(error)))
+    };
+    execute("SAVEPOINT command")?;
+    let Err(failure) = job.carry_out(connection) else {
+        execute("RELEASE command")?;
+        return Ok(false);
+    };
+    if failure.is_fatal() || connection.is_autocommit() {
+        return Err(failure);
+    }
+    execute("ROLLBACK TO command")?;
+    execute("RELEASE command")?;
+    Ok(matches!(failure, Failure::DiskFull))
 }
 
 impl Writing {
     fn new(session: Session, wal: PathBuf, lock: Arc<Lock>) -> Writing {
         let (failed, commits) = (None, 0);
-        Writing { session, wal, lock, failed, commits, is_dirty: false, is_wal_large: false, is_full: false }
+        Writing {
+            session,
+            wal,
+            lock,
+            failed,
+            commits,
+            is_dirty: false,
+            is_wal_large: false,
+            is_full: false,
+            next: None,
+            decided: Decided::Nothing,
+        }
     }
 
-    fn run(mut self, queue: &Queue<Box<dyn Command>>) {
+    fn run(mut self, queue: &Queue<Job>) {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.step(queue))) {
                 Ok(true) => {}
@@ -239,7 +320,11 @@ impl Writing {
     }
 
     /// Does what comes next. Whether there can be more.
-    fn step(&mut self, queue: &Queue<Box<dyn Command>>) -> bool {
+    fn step(&mut self, queue: &Queue<Job>) -> bool {
+        if let Some((job, is_urgent)) = self.next.take() {
+            self.commit_group(job, is_urgent, queue);
+            return true;
+        }
         match queue.next(self.is_dirty.then_some(IDLE_AFTER)) {
             Next::Command { command, is_urgent } => self.commit_group(command, is_urgent, queue),
             Next::Idle => self.empty_wal(),
@@ -248,90 +333,77 @@ impl Writing {
         true
     }
 
-    /// Carries out a command and those that wait behind it, commits, and answers.
-    fn commit_group(&mut self, first: Box<dyn Command>, is_urgent: bool, queue: &Queue<Box<dyn Command>>) {
-        let mut group: Vec<Box<dyn Command>> = vec![];
-        let done = catch_unwind(AssertUnwindSafe(|| self.transaction(first, is_urgent, queue, &mut group)))
-            .unwrap_or_else(|panic| Err(Failure::Panicked(panic_text(panic.as_ref()))));
-        if let Err(failure) = &done {
-            self.give_up(failure);
-            let shared = failure.for_others();
-            group.iter_mut().for_each(|command| command.fail(&shared));
-        }
-        for command in group {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| command.answer())) {
-                self.give_up(&Failure::Panicked(panic_text(panic.as_ref())));
-            }
-        }
-        if done.is_ok() {
-            self.after_commit();
-        }
+    /// Carries out a command and those that wait with it, commits, and answers.
+    fn commit_group(&mut self, first: Job, is_urgent: bool, queue: &Queue<Job>) {
+        let group = self.gather(first, is_urgent, queue);
+        self.carry_out(group);
         if std::mem::take(&mut self.is_full) {
             // The log may have the very space that is missing.
             self.empty_wal();
         }
     }
 
-    fn transaction(
-        &mut self,
-        first: Box<dyn Command>,
-        mut is_urgent: bool,
-        queue: &Queue<Box<dyn Command>>,
-        group: &mut Vec<Box<dyn Command>>,
-    ) -> Result<(), Failure> {
-        group.push(first);
+    /// A command, and those that wait and can share its transaction.
+    fn gather(&mut self, first: Job, mut is_urgent: bool, queue: &Queue<Job>) -> Vec<Job> {
+        let mut group = vec![first];
+        // What is urgent is not kept waiting by what comes after it.
+        while !is_urgent && group.len() < GROUP_MAX && !group[0].is_alone() {
+            let Some((job, urgent)) = queue.next_now() else { break };
+            if job.is_alone() {
+                self.next = Some((job, urgent));
+                break;
+            }
+            group.push(job);
+            is_urgent = urgent;
+        }
+        group
+    }
+
+    /// Carries out commands in one transaction. If one of them cannot be written, each has a transaction of its own: it must not
+    /// take the others with it.
+    fn carry_out(&mut self, mut group: Vec<Job>) {
+        let done = catch_unwind(AssertUnwindSafe(|| self.transaction(&mut group)));
+        let done = done.unwrap_or_else(|panic| Err(Failure::other(format!("a panic: {}", panic_text(panic.as_ref())))));
+        if let Err(failure) = &done {
+            self.give_up(failure);
+            if 1 < group.len() && matches!(failure, Failure::Other { .. }) {
+                return group.into_iter().for_each(|job| self.carry_out(vec![job]));
+            }
+        }
+        for job in group {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job.answer(done.as_ref().err()))) {
+                self.give_up(&Failure::Panicked(panic_text(panic.as_ref())));
+            }
+        }
+        if done.is_ok() {
+            self.after_commit();
+        }
+    }
+
+    fn transaction(&mut self, group: &mut [Job]) -> Result<(), Failure> {
         if let Some(failure) = &self.failed {
             return Err(failure.clone());
         }
         self.execute("BEGIN IMMEDIATE")?;
-        let head = self.session.head;
-        let floor = self.session.epoch_floor;
-        loop {
-            let command = group.last_mut().expect("there is at least one");
-            self.carry_out(command)?;
-            // Whoever is in a hurry is not kept waiting by those behind.
-            if is_urgent || GROUP_MAX <= group.len() {
-                break;
-            }
-            match queue.next_now() {
-                None => break,
-                Some((command, urgent)) => {
-                    group.push(command);
-                    is_urgent = urgent;
-                }
+        let needs = Needs::of_all(group.iter().filter_map(Job::needs));
+        let Session { connection, state, cluster, head } = &mut self.session;
+        let found = load::find(connection, state, &needs).map_err(|fault| Failure::of(&fault))?;
+        self.decided = Decided::Something;
+        let mut transaction = Transaction::new(state, *head, std::mem::take(cluster), found);
+        for job in group.iter_mut() {
+            match job {
+                Job::Kernel(command) => command.work(&mut transaction),
+                Job::Sql(job) => self.is_full |= carry_out_alone(connection, &mut **job)?,
             }
         }
-        if self.session.head != head || self.session.epoch_floor != floor {
-            self.session.write_head().map_err(|fault| Failure::of(&fault))?;
-        }
+        let Transaction { head, changes, cluster, undo, .. } = transaction;
+        (self.session.cluster, self.decided) = (cluster, Decided::Whole(undo));
+        let saved = self.session.save(&changes).and_then(|()| self.session.put_head(head, &changes));
+        saved.map_err(|fault| Failure::of(&fault))?;
         self.execute("COMMIT")?;
+        self.decided = Decided::Nothing;
         self.lock.note_head(self.session.head);
         Ok(())
-    }
-
-    /// Carries out one command, so that its failure is its own. Fails if the whole transaction is lost.
-    fn carry_out(&mut self, command: &mut Box<dyn Command>) -> Result<(), Failure> {
-        self.execute("SAVEPOINT command")?;
-        let before = self.session.before();
-        let session = &mut self.session;
-        let done = catch_unwind(AssertUnwindSafe(|| command.carry_out(session)));
-        let failure = match done {
-            Ok(Ok(())) => return self.execute("RELEASE command"),
-            Ok(Err(failure)) => failure,
-            Err(panic) => {
-                let failure = Failure::other(format!("a panic: {}", panic_text(panic.as_ref())));
-                command.fail(&failure);
-                failure
-            }
-        };
-        self.is_full |= matches!(failure, Failure::DiskFull);
-        let is_lost = self.session.connection.is_autocommit();
-        if failure.is_fatal() || is_lost {
-            return Err(failure);
-        }
-        self.session.go_back(before);
-        self.execute("ROLLBACK TO command")?;
-        self.execute("RELEASE command")
     }
 
     fn execute(&self, sql: &str) -> Result<(), Failure> {
@@ -351,7 +423,12 @@ impl Writing {
         {
             self.failed.get_or_insert(rollback);
         }
-        if let Err(fault) = self.session.read_again() {
+        let went_back = match std::mem::replace(&mut self.decided, Decided::Nothing) {
+            Decided::Nothing => Ok(()),
+            Decided::Something => self.session.read_again(),
+            Decided::Whole(undo) => self.session.take_back(undo),
+        };
+        if let Err(fault) = went_back {
             let failure = Failure::of(&fault);
             warn!("the database cannot be read again after a failure: {fault}");
             self.failed.get_or_insert(failure);
@@ -401,14 +478,15 @@ impl Writing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::Commits;
     use crate::sqlite::SqliteStore;
 
     fn block_on<F: Future>(future: F) -> F::Output {
         tokio::runtime::Builder::new_current_thread().build().expect("a runtime can be made").block_on(future)
     }
 
-    fn insert(session: &mut Session, zone: &str) -> Done<()> {
-        session.connection.execute("INSERT INTO days VALUES (?1, '2026-01-01')", [zone])?;
+    fn insert(connection: &Connection, zone: &str) -> Done<()> {
+        connection.execute("INSERT INTO days VALUES (?1, '2026-01-01')", [zone])?;
         Ok(())
     }
 
@@ -420,31 +498,63 @@ mod tests {
     #[test]
     fn a_panic_is_the_commands_own_and_the_writer_goes_on() {
         let store = SqliteStore::in_memory().expect("a database can be made");
-        let now = Timestamp::UNIX_EPOCH;
-        let panics = store.write("panicking", now, |session| -> Done<()> {
-            insert(session, "half")?;
+        let panics = store.write("panicking", |connection| -> Done<()> {
+            insert(connection, "half")?;
             panic!("this is a test");
         });
         let error = block_on(panics).expect_err("it panics");
         let source = std::error::Error::source(&error).expect("it says why").to_string();
         assert!(source.contains("this is a test"), "{source}");
         assert_eq!(days(&store), 0, "half of a command is nothing");
-        block_on(store.write("inserting", now, |session| insert(session, "whole"))).expect("the writer lives");
+        block_on(store.write("inserting", |connection| insert(connection, "whole"))).expect("the writer lives");
         assert_eq!(days(&store), 1);
+    }
+
+    #[test]
+    fn a_panic_while_the_kernel_decides_leaves_no_trace_in_memory() {
+        let store = SqliteStore::in_memory().expect("a database can be made");
+        let (now, day) = (jiff::Timestamp::UNIX_EPOCH, jiff::civil::date(2026, 1, 1));
+        let panics = store.commit("panicking", Needs::default(), move |transaction| -> punctual_kernel::Result<()> {
+            transaction.begin_day(now, "UTC", day);
+            panic!("this is a test");
+        });
+        block_on(panics).expect_err("it panics");
+        let begin = || crate::commands::begin_day(&store, now, "UTC", day);
+        assert!(block_on(begin()).expect("the writer lives"), "the day has not begun before");
+        assert!(!block_on(begin()).expect("the writer lives"));
+        assert_eq!(days(&store), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_taken_back_alone() {
+        let store = SqliteStore::in_memory().expect("a database can be made");
+        let (now, day) = (jiff::Timestamp::UNIX_EPOCH, jiff::civil::date(2026, 1, 1));
+        let fine = jiff::Timestamp::from_nanosecond(1).expect("it is a time");
+        std::thread::scope(|scope| {
+            // They may share a commit, or not: it makes no difference.
+            for (zone, at) in [("A", now), ("B", fine), ("C", now)] {
+                let store = &store;
+                scope.spawn(move || {
+                    let done = block_on(crate::commands::begin_day(store, at, zone, day));
+                    assert_eq!(done.is_err(), zone == "B", "{done:?}");
+                });
+            }
+        });
+        assert_eq!(days(&store), 2);
+        assert!(block_on(crate::commands::begin_day(&store, now, "B", day)).expect("it is fine now"));
     }
 
     #[test]
     fn a_command_that_fails_is_rolled_back_alone() {
         let store = SqliteStore::in_memory().expect("a database can be made");
-        let now = Timestamp::UNIX_EPOCH;
         std::thread::scope(|scope| {
             // They may share a commit, or not: it makes no difference.
             for zone in ["a", "b", "c"] {
                 let store = &store;
                 scope.spawn(move || {
-                    let done = block_on(store.write("inserting", now, move |session| {
-                        insert(session, zone)?;
-                        if zone == "b" { insert(session, zone) } else { Ok(()) }
+                    let done = block_on(store.write("inserting", move |connection| {
+                        insert(connection, zone)?;
+                        if zone == "b" { insert(connection, zone) } else { Ok(()) }
                     }));
                     assert_eq!(done.is_err(), zone == "b", "{done:?}");
                 });
@@ -458,7 +568,7 @@ mod tests {
         let store = SqliteStore::in_memory().expect("a database can be made");
         let writer = store.writer.as_ref().expect("it writes");
         writer.queue.abandon();
-        let late = store.write("inserting", Timestamp::UNIX_EPOCH, |session| insert(session, "a"));
+        let late = store.write("inserting", |connection| insert(connection, "a"));
         let error = block_on(late).expect_err("nobody is there");
         assert!(error.is_fatal(), "{error}");
     }
@@ -466,14 +576,12 @@ mod tests {
     /// A command that takes the writer with it.
     struct Poison;
 
-    impl Command for Poison {
-        fn carry_out(&mut self, _: &mut Session) -> Result<(), Failure> {
+    impl SqlJob for Poison {
+        fn carry_out(&mut self, _: &Connection) -> Result<(), Failure> {
             Ok(())
         }
 
-        fn fail(&mut self, _: &Failure) {}
-
-        fn answer(self: Box<Self>) {
+        fn answer(self: Box<Self>, _: Option<&Failure>) {
             panic!("this is a test");
         }
     }
@@ -481,12 +589,13 @@ mod tests {
     #[test]
     fn a_panic_of_the_writer_itself_is_fatal_for_whoever_asks_afterwards() {
         let store = SqliteStore::in_memory().expect("a database can be made");
-        block_on(store.writer.as_ref().expect("it writes").queue.put(Box::new(Poison), false)).expect("it is there");
+        let queue = &store.writer.as_ref().expect("it writes").queue;
+        block_on(queue.put(Job::Sql(Box::new(Poison)), false)).expect("it is there");
         // It may have come into the same commit, or not.
-        block_on(store.write("inserting", Timestamp::UNIX_EPOCH, |session| insert(session, "a"))).ok();
+        block_on(store.write("inserting", |connection| insert(connection, "a"))).ok();
         let written = days(&store);
         for _ in 0..2 {
-            let late = store.write("inserting", Timestamp::UNIX_EPOCH, |session| insert(session, "b"));
+            let late = store.write("inserting", |connection| insert(connection, "b"));
             let error = block_on(late).expect_err("nothing is written any more");
             assert!(error.is_fatal() && error.to_string().contains("panicked: this is a test"), "{error}");
         }
@@ -502,15 +611,5 @@ mod tests {
         let error = block_on(read).expect_err("it is cut off");
         assert!(matches!(error, StoreError::Database { .. }), "{error}");
         assert_eq!(days(&store), 0, "the reader reads on");
-    }
-
-    #[test]
-    fn a_time_finer_than_a_microsecond_is_refused_and_not_changed() {
-        let store = SqliteStore::in_memory().expect("a database can be made");
-        let fine = Timestamp::from_nanosecond(1).expect("it is a time");
-        let write = store.write("writing", fine, move |session| {
-            session.append(fine, &punctual_core::journal::Body::RunsForgotten { before: fine })
-        });
-        assert!(block_on(write).is_err());
     }
 }

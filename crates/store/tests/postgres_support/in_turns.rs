@@ -15,8 +15,8 @@ use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
     Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
     PlannerLease, PrintedPiece, RecordFilter, RecordPage, Records, Renewal, Result, RunFilter, RunWritten, Runs,
-    ScheduleFilter, SchedulePage, Schedules, Settlement, SharedTime, Sign, TokenRecord, Tokens, Totals, Written,
-    ZoneDay,
+    ScheduleFilter, SchedulePage, Schedules, Settlement, SharedTime, Sign, StartRequest, Started, TokenRecord, Tokens,
+    Totals, Written, ZoneDay,
 };
 use uuid::Uuid;
 
@@ -111,6 +111,9 @@ impl Runs for InTurns {
 impl Claims for InTurns {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         self.next().claim(request).await
+    }
+    async fn start(&self, request: &StartRequest) -> Result<Started> {
+        self.next().start(request).await
     }
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
         self.next().settle(now, settlements).await

@@ -15,8 +15,8 @@ use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Decision, Head, History, HistoryFilter,
     HistoryItem, Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask,
     PlanWrite, PlannerLease, PrintedPiece, RecordFilter, RecordPage, Records, Renewal, Result, RunFilter, RunWritten,
-    Runs, ScheduleFilter, SchedulePage, Schedules, Settlement, Sign, StoreError, TokenRecord, Tokens, Totals, Written,
-    ZoneDay,
+    Runs, ScheduleFilter, SchedulePage, Schedules, Settlement, Sign, StartRequest, Started, StoreError, TokenRecord,
+    Tokens, Totals, Written, ZoneDay,
 };
 
 /// A store in memory behind a door.
@@ -232,6 +232,14 @@ impl Claims for Door {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         self.check(|refused| matches!(refused, Refused::Claim(agent) if request.agents.contains(*agent)))?;
         self.pass("claim", self.store.claim(request)).await
+    }
+
+    async fn start(&self, request: &StartRequest) -> Result<Started> {
+        self.check(|refused| match refused {
+            Refused::Claim(agent) | Refused::Start(agent) => request.claim.agents.contains(*agent),
+            _ => false,
+        })?;
+        self.pass("start", self.store.start(request)).await
     }
 
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {

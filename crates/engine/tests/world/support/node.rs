@@ -13,7 +13,7 @@ use punctual_engine::keeper::Keeper;
 use punctual_engine::planner::Planner;
 use punctual_engine::runner::{Stop, StopLevel};
 use punctual_engine::settings::Settings;
-use punctual_store::{AttemptReport, Result, RunWritten, Store};
+use punctual_store::{AttemptReport, ClaimRequest, Result, RunWritten, Store};
 
 use super::now_or_never;
 
@@ -119,7 +119,7 @@ impl Node {
         did |= self.write_ends(now)?;
         if self.claims {
             let free = self.settings.places.saturating_sub(self.held.len());
-            let round = now_or_never(self.claimer.tick(now, Free::each(free), &self.holdings.held()))?;
+            let round = now_or_never(self.claimer.tick(now, Free::each(free), &self.holdings.hands()))?;
             wake_at = wake_at.min(unless_poll(round.wake_at, now));
             did |= !round.started.is_empty();
             for started in round.started {
@@ -129,6 +129,13 @@ impl Node {
         let ends = self.held.values().filter_map(|held| held.ends.as_ref().map(|(at, _)| *at)).min();
         did |= ends.is_some_and(|ends_at| ends_at <= now);
         Ok(Rounded { did, wake_at: ends.map_or(wake_at, |ends_at| wake_at.min(ends_at)) })
+    }
+
+    /// Claims what is ready and begins nothing of it, as a node does whose admission needs to read more.
+    pub(crate) fn claim(&mut self, now: Timestamp) {
+        let agents = self.settings.roster.now();
+        let request = ClaimRequest { node: self.id, now, limit: 100, agents: agents.names, limits: agents.limits };
+        now_or_never(self.store.claim(&request)).expect("it has a lease");
     }
 
     /// Renews the lease if it is time, and does as it is told.

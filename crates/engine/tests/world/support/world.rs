@@ -223,6 +223,12 @@ impl World {
         self.node(name).round(now, boot, way)
     }
 
+    /// A node claims what is ready, and begins nothing of it.
+    pub(crate) fn claim(&mut self, name: &'static str) {
+        let now = self.now;
+        self.node(name).claim(now);
+    }
+
     /// An older copy comes in the place of the store, and somebody notices.
     pub(crate) fn put_back(&mut self, copy: State) {
         self.store.put_back(copy);

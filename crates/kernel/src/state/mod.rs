@@ -1,0 +1,367 @@
+//! The mirror: schedules and the runs that are not over, in memory, indexed for claiming.
+//!
+//! A store that many nodes write to keeps one in each of them. In: rows as they were at one entry of the journal, then
+//! every entry behind it. Out: what a change wants to read, and which runs a claim takes. Invariant: it is what looking at
+//! every row would give; whoever doubts that throws it away and reads the rows again.
+
+mod differences;
+mod lanes;
+mod order;
+mod sweep;
+mod take;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual_core::journal::{Body, Entry, JournalError, ScheduleRecord, World};
+use punctual_core::plan::Lane;
+use punctual_core::run::{Run, RunState};
+use punctual_core::schedule::Schedule;
+use punctual_core::{NodeId, RunId, ScheduleId};
+
+use self::lanes::Lanes;
+use self::order::{Order, may_wait, starts_blocked};
+use crate::change::{Name, Wants, name_of};
+use crate::types::{ClaimRequest, ClaimedRun, MOMENT};
+
+/// Schedules, and the runs that are not over.
+#[derive(Debug, Default)]
+pub struct State {
+    world: World,
+    lanes: Lanes,
+    order: Order,
+    /// Planned runs by when they are too late, and runs that wait by when they have waited long enough.
+    expiring: BTreeSet<(Timestamp, RunId)>,
+    waiting: BTreeSet<(Timestamp, RunId)>,
+    owned: HashMap<NodeId, BTreeSet<RunId>>,
+    names: HashMap<Name, ScheduleId>,
+    /// Schedules with an outage to be made up for, by its end.
+    outages: BTreeSet<(Timestamp, ScheduleId)>,
+    /// Runs that somebody has come to own, or owns no more.
+    touched: BTreeSet<RunId>,
+}
+
+/// What a transaction has changed in a state, so that a commit that fails leaves nothing of it.
+#[derive(Debug, Default)]
+pub struct Undo {
+    steps: Vec<UndoStep>,
+}
+
+#[derive(Debug)]
+enum UndoStep {
+    /// A piece, before and after.
+    Piece(Box<(World, World)>),
+    /// An entry that changed nothing but the number of the last one.
+    Entry,
+    /// When a lane had its turn before.
+    Turn(Lane, Option<Timestamp>),
+}
+
+impl State {
+    /// A mirror of rows as they were behind entry `world.seq`. Runs that are over have no place in it.
+    pub fn new(world: World) -> State {
+        let mut mirror = State::default();
+        (mirror.world.seq, mirror.world.epoch_floor) = (world.seq, world.epoch_floor);
+        (mirror.world.days, mirror.world.tokens) = (world.days, world.tokens);
+        world.schedules.into_values().for_each(|record| mirror.put_schedule(record));
+        world.runs.into_values().for_each(|run| mirror.put_run(run));
+        mirror
+    }
+
+    /// Every epoch is higher than this.
+    pub fn epoch_floor(&self) -> u64 {
+        self.world.epoch_floor
+    }
+
+    /// A run that is not over.
+    pub fn run(&self, id: RunId) -> Option<&Run> {
+        self.world.runs.get(&id)
+    }
+
+    /// The runs of a node, by id.
+    pub fn owned(&self, node: NodeId) -> impl Iterator<Item = &Run> {
+        self.owned.get(&node).into_iter().flatten().map(|id| &self.world.runs[id])
+    }
+
+    /// The schedule of a run, if it has one that still exists.
+    pub fn schedule_of(&self, run: &Run) -> Option<Arc<Schedule>> {
+        let record = run.schedule.and_then(|id| self.world.schedules.get(&id));
+        record.map(|record| Arc::clone(&record.schedule))
+    }
+
+    /// The runs that nodes have.
+    pub fn all_owned(&self) -> impl Iterator<Item = &Run> {
+        self.owned.values().flatten().map(|id| &self.world.runs[id])
+    }
+
+    /// The runs that somebody has come to own, or owns no more, since this was asked last.
+    pub fn take_touched(&mut self) -> BTreeSet<RunId> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Every schedule.
+    pub fn schedules(&self) -> impl Iterator<Item = ScheduleId> {
+        self.world.schedules.keys().copied()
+    }
+
+    /// The end of the last outage that is not made up for.
+    pub fn last_outage(&self) -> Option<Timestamp> {
+        self.outages.last().map(|(until, _)| *until)
+    }
+
+    /// Reads what a change wants, as far as it is here: slots and runs that are over are not.
+    pub fn piece(&self, wants: &Wants) -> World {
+        let mut piece = World::beginning_at(1);
+        (piece.seq, piece.epoch_floor) = (self.world.seq, self.world.epoch_floor);
+        piece.days.clone_from(&self.world.days);
+        piece.tokens = Arc::clone(&self.world.tokens);
+        let mut runs = wants.runs.clone();
+        if let Some(siblings) = wants.planned_of.and_then(|schedule| self.order.schedules.get(&schedule)) {
+            runs.extend(siblings.planned.iter().map(|(_, id)| *id));
+        }
+        for siblings in wants.at_work_of.iter().filter_map(|schedule| self.order.schedules.get(schedule)) {
+            runs.extend(siblings.at_work_or_parked());
+        }
+        piece.runs = runs.iter().filter_map(|id| Some((*id, self.world.runs.get(id)?.clone()))).collect();
+        let mut schedules = wants.schedules.clone();
+        schedules.extend(piece.runs.values().filter_map(|run| run.schedule));
+        schedules.extend(wants.names.iter().filter_map(|name| self.names.get(name)));
+        self.add_schedules(&mut piece, &schedules);
+        piece
+    }
+
+    /// Adds schedules to a piece.
+    pub fn add_schedules(&self, piece: &mut World, schedules: &BTreeSet<ScheduleId>) {
+        let found = schedules.iter().filter_map(|id| Some((*id, self.world.schedules.get(id)?.clone())));
+        piece.schedules.extend(found);
+    }
+
+    /// A run is this now; one that is over goes.
+    pub fn put_run(&mut self, run: Run) {
+        self.remove_run(run.id);
+        if run.state.is_final() {
+            return;
+        }
+        self.order.add(&run);
+        if let Some(ready_at) = run.planned_for() {
+            self.lanes.add(&Lane::of(&run.terms), ready_at, run.id, starts_blocked(&run));
+            self.expiring.extend(run.expires_at.map(|at| (at, run.id)));
+        }
+        if let Some(owner) = run.owner() {
+            self.touched.insert(run.id);
+            self.lanes.hold(&Lane::of(&run.terms), true);
+            self.owned.entry(owner).or_default().insert(run.id);
+        }
+        if let RunState::Waiting { wait_until, .. } = run.state {
+            self.waiting.insert((wait_until, run.id));
+        }
+        self.world.runs.insert(run.id, run);
+    }
+
+    /// A run is gone.
+    pub fn remove_run(&mut self, id: RunId) {
+        let Some(run) = self.world.runs.remove(&id) else { return };
+        self.order.remove(&run);
+        if let Some(ready_at) = run.planned_for() {
+            self.lanes.remove(&Lane::of(&run.terms), ready_at, id);
+            run.expires_at.map(|at| self.expiring.remove(&(at, id)));
+        }
+        if let Some(owner) = run.owner() {
+            self.touched.insert(id);
+            self.lanes.hold(&Lane::of(&run.terms), false);
+            if let Some(owned) = self.owned.get_mut(&owner) {
+                owned.remove(&id);
+                if owned.is_empty() {
+                    self.owned.remove(&owner);
+                }
+            }
+        }
+        if let RunState::Waiting { wait_until, .. } = run.state {
+            self.waiting.remove(&(wait_until, id));
+        }
+    }
+
+    /// A schedule is this now.
+    pub fn put_schedule(&mut self, record: ScheduleRecord) {
+        let id = record.schedule.id;
+        self.remove_schedule(id);
+        self.outages.extend(record.outage.map(|outage| (outage.until, id)));
+        self.names.extend(name_of(&record.schedule).map(|name| (name, id)));
+        self.world.schedules.insert(id, record);
+    }
+
+    /// A schedule is gone. Its runs may stay.
+    pub fn remove_schedule(&mut self, id: ScheduleId) {
+        let Some(record) = self.world.schedules.remove(&id) else { return };
+        if let Some(outage) = record.outage {
+            self.outages.remove(&(outage.until, id));
+        }
+        if let Some(name) = name_of(&record.schedule) {
+            self.names.remove(&name);
+        }
+    }
+
+    /// Puts back a piece that a command has changed, and notes how to undo that.
+    pub(crate) fn save_piece(&mut self, before: World, after: World, undo: &mut Undo) {
+        let lanes: BTreeSet<Lane> = before.runs.values().map(|run| Lane::of(&run.terms)).collect();
+        // A lane that loses its last planned run forgets when it had its turn.
+        let turns = lanes.into_iter().map(|lane| (self.lanes.turn_of(&lane), lane)).filter(|(turn, _)| turn.is_some());
+        let turns: Vec<UndoStep> = turns.map(|(turn, lane)| UndoStep::Turn(lane, turn)).collect();
+        self.put_piece(&before, &after);
+        undo.steps.extend(turns);
+        undo.steps.push(UndoStep::Piece(Box::new((before, after))));
+    }
+
+    /// Takes in an entry of the transaction that changes nothing here, and notes how to undo that.
+    pub(crate) fn skip_own(&mut self, entry: &Entry, undo: &mut Undo) -> Result<(), JournalError> {
+        self.skip(entry)?;
+        undo.steps.push(UndoStep::Entry);
+        Ok(())
+    }
+
+    /// Puts back a piece that has changed; `before` is what it was.
+    pub fn put_piece(&mut self, before: &World, piece: &World) {
+        for id in before.schedules.keys().filter(|id| !piece.schedules.contains_key(id)) {
+            self.remove_schedule(*id);
+        }
+        for (id, record) in &piece.schedules {
+            if before.schedules.get(id) != Some(record) {
+                self.put_schedule(record.clone());
+            }
+        }
+        for id in before.runs.keys().filter(|id| !piece.runs.contains_key(id)) {
+            self.remove_run(*id);
+        }
+        for (id, run) in &piece.runs {
+            if before.runs.get(id) != Some(run) {
+                self.put_run(run.clone());
+            }
+        }
+        self.lanes.forget_turns();
+        self.world.days.clone_from(&piece.days);
+        self.world.tokens = Arc::clone(&piece.tokens);
+        self.world.seq = piece.seq;
+    }
+
+    /// Takes back what a transaction has changed, the last of it first.
+    pub fn undo(&mut self, undo: Undo) {
+        for step in undo.steps.into_iter().rev() {
+            match step {
+                UndoStep::Piece(piece) => {
+                    let (before, after) = *piece;
+                    self.put_piece(&after, &before);
+                }
+                UndoStep::Entry => self.world.seq -= 1,
+                UndoStep::Turn(lane, turn_at) => self.lanes.set_turn(&lane, turn_at),
+            }
+        }
+    }
+
+    /// Raises every epoch to a floor: the store was restored, or has lost commits.
+    pub(crate) fn raise_epochs(&mut self, epoch_floor: u64) {
+        self.world.epoch_floor = epoch_floor;
+        self.world.runs.values_mut().for_each(|run| run.state.raise_epoch(epoch_floor));
+        self.touched.extend(self.owned.values().flatten());
+    }
+
+    /// Takes in an entry that another process wrote.
+    pub fn follow(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        let wants = match &entry.body {
+            Body::ScheduleChanged { schedule, .. } => {
+                Wants { schedules: [schedule.id].into(), planned_of: Some(schedule.id), ..Wants::default() }
+            }
+            Body::ScheduleDeleted { schedule, .. } => Wants { schedules: [*schedule].into(), ..Wants::default() },
+            Body::Planned(plan) => {
+                let runs = plan.withdrawn.iter().copied().chain(plan.moved.iter().map(|run| run.id));
+                Wants { schedules: [plan.schedule].into(), ..Wants::runs(runs) }
+            }
+            Body::Skipped(skip) => Wants { schedules: [skip.schedule].into(), ..Wants::default() },
+            Body::RunAsked { run, .. } => Wants { schedules: run.schedule.into_iter().collect(), ..Wants::default() },
+            Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => Wants::runs(runs.iter().copied()),
+            Body::RunChanged(change) => Wants::runs([change.run]),
+            Body::AttemptEnded(attempt) => Wants::runs([attempt.run]),
+            Body::PlannerTaken { outage: Some(_), .. } => {
+                Wants { schedules: self.schedules().collect(), ..Wants::default() }
+            }
+            Body::DayStarted { .. }
+            | Body::TokenMade { .. }
+            | Body::TokenRevoked { .. }
+            | Body::PlannerTaken { outage: None, .. }
+            | Body::NodeJoined { .. }
+            | Body::NodeLeft { .. } => Wants::default(),
+            // What is over is not here, and a checkpoint says what is.
+            Body::RunsForgotten { .. } | Body::Checkpoint(_) => {
+                return self.skip(entry);
+            }
+            Body::Restored { epoch_floor } => {
+                self.skip(entry)?;
+                self.raise_epochs(*epoch_floor);
+                return Ok(());
+            }
+        };
+        let before = self.piece(&wants);
+        let mut piece = before.clone();
+        piece.apply(entry)?;
+        self.put_piece(&before, &piece);
+        if let Body::RunsClaimed { runs, .. } = &entry.body {
+            self.take_turns(runs, entry.at, &mut Undo::default());
+        }
+        Ok(())
+    }
+
+    /// Takes in an entry that changes nothing here.
+    pub fn skip(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        if entry.seq != self.world.seq + 1 {
+            return Err(JournalError::OutOfOrder { after: self.world.seq, found: entry.seq });
+        }
+        self.world.seq = entry.seq;
+        Ok(())
+    }
+
+    /// Chooses the runs that a claim takes. Nobody has them before they are put here as claimed.
+    pub fn choose_runs(&mut self, request: &ClaimRequest) -> Vec<RunId> {
+        self.lanes.set_limits(&request.limits);
+        self.settle(request.now);
+        let taken = self.choose(request);
+        taken.moves.into_iter().for_each(|(lane, gate)| self.lanes.move_lane(&lane, gate));
+        taken.runs
+    }
+
+    /// Notes that runs have been claimed: their lanes had their turn.
+    pub(crate) fn take_turns(&mut self, runs: &[RunId], now: Timestamp, undo: &mut Undo) {
+        let lanes: BTreeSet<Lane> =
+            runs.iter().filter_map(|id| self.run(*id)).map(|run| Lane::of(&run.terms)).collect();
+        for lane in lanes {
+            let before = self.lanes.turn_of(&lane);
+            self.lanes.take_turn(&lane, now);
+            undo.steps.push(UndoStep::Turn(lane, before));
+        }
+    }
+
+    /// A run that was just claimed; `later` are the runs that were claimed with it and do not come before it.
+    pub fn claimed(&self, id: RunId, later: &[RunId]) -> ClaimedRun {
+        let run = self.world.runs[&id].clone();
+        let siblings = run.schedule.and_then(|id| self.order.schedules.get(&id));
+        let is_busy = siblings.is_some_and(|siblings| siblings.active.iter().any(|other| !later.contains(other)));
+        ClaimedRun { schedule: self.schedule_of(&run), is_busy, run }
+    }
+
+    /// When a claim would give something that it does not give now, as far as time alone can tell.
+    pub fn next_at(&mut self, request: &ClaimRequest) -> Option<Timestamp> {
+        self.settle(request.now);
+        let (due_at, noted) = self.next_due_at(request);
+        noted.moves.into_iter().for_each(|(lane, gate)| self.lanes.move_lane(&lane, gate));
+        // At its last instant a run may still begin: its time is over a moment later.
+        let expired_at = self.expiring.first().and_then(|(at, _)| at.checked_add(MOMENT).ok());
+        let overlaps_at = self.order.overlapping.first().map(|(at, ..)| *at);
+        let wait_until = self.waiting.first().map(|(at, _)| *at);
+        [due_at, expired_at, overlaps_at, wait_until].into_iter().flatten().min()
+    }
+
+    /// Brings everything up to date that follows from what has changed.
+    pub fn settle(&mut self, now: Timestamp) {
+        self.settle_order();
+        self.lanes.settle(now);
+    }
+}

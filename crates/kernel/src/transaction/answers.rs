@@ -1,0 +1,26 @@
+//! Answers to requests that may come again.
+
+use jiff::Timestamp;
+use punctual_core::By;
+use uuid::Uuid;
+
+use super::Transaction;
+use crate::error::{KernelError, Result};
+use crate::types::Answered;
+
+impl Transaction<'_> {
+    /// Refuses a request that was carried out before, by an earlier transaction or in this one.
+    pub fn refuse_repeated(&self, by: Option<&By>) -> Result<()> {
+        let answered = by.and_then(|by| by.once.as_ref()).and_then(|once| self.found.answers.get(&once.key));
+        answered.map_or(Ok(()), |answered| Err(KernelError::Answered(*answered)))
+    }
+
+    /// Notes that a request has been carried out, and what it was about.
+    pub fn note_answer(&mut self, by: Option<&By>, subject: Uuid, at: Timestamp) {
+        if let Some(once) = by.and_then(|by| by.once.as_ref()) {
+            let answered = Answered { digest: once.digest, subject, at };
+            self.found.answers.insert(once.key.clone(), answered);
+            self.changes.answers.insert(once.key.clone(), answered);
+        }
+    }
+}

@@ -64,6 +64,13 @@ pub struct HistoryFilter {
     pub limit: usize,
 }
 
+impl HistoryFilter {
+    /// Whether the work stays small however long the history grows: what one run has is found by an index.
+    pub(crate) fn is_of_one_run(&self) -> bool {
+        self.run.is_some()
+    }
+}
+
 /// Which records of workflows to list. The default lists none: say how many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordFilter {

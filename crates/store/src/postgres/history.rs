@@ -21,7 +21,7 @@ impl History for PostgresStore {
         let (conditions, mut params) = conditions(filter);
         params.push((Box::new(rows_max(filter.limit)), Type::INT8));
         params.push((Box::new(rows_max(filter.offset)), Type::INT8));
-        self.read_long("reading the history", async move {
+        let work = async move {
             let (limit, offset) = (params.len() - 1, params.len());
             let sql = format!(
                 "SELECT seq, at, body, checksum FROM journal WHERE {conditions}
@@ -33,8 +33,9 @@ impl History for PostgresStore {
                 items.extend(HistoryItem::of(&read_entry(row)?.into_entry()?));
             }
             Ok(items)
-        })
-        .await
+        };
+        let doing = "reading the history";
+        if filter.is_of_one_run() { self.read(doing, work).await } else { self.read_long(doing, work).await }
     }
 
     async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {

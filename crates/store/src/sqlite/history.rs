@@ -16,7 +16,9 @@ use crate::roles::History;
 impl History for SqliteStore {
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
         let filter = filter.clone();
-        self.read_long("reading the history", move |connection| history(connection, &filter)).await
+        let (doing, is_quick) = ("reading the history", filter.is_of_one_run());
+        let work = move |connection: &Connection| history(connection, &filter);
+        if is_quick { self.read(doing, work).await } else { self.read_long(doing, work).await }
     }
 
     async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {

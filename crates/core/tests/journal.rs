@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use punctual_core::journal::{Body, Entry, JournalError, PlanEntry, PlannedRun, RunChange, World};
+use punctual_core::journal::{Body, Entry, JournalError, PlanEntry, PlannedRun, RunChange, ScheduleRecord, World};
+use punctual_core::plan::{EarlyDecisions, Kept, Outage};
 use punctual_core::run::{FailureCode, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::{NodeId, RunId, ScheduleId};
@@ -37,15 +38,11 @@ fn planned(number: u128) -> PlannedRun {
 
 fn plan(runs: &[u128]) -> PlanEntry {
     PlanEntry {
-        schedule: SCHEDULE,
-        version: 1,
-        cursor: Cursor::starting(at("2026-01-06T00:15:00Z")),
+        cursor: Cursor::starting(at("2026-01-05T12:00:00Z")),
         plan_at: None,
         zone_data: "2026e".to_owned(),
-        outage: None,
         runs: runs.iter().map(|number| planned(*number)).collect(),
-        moved: vec![],
-        withdrawn: vec![],
+        ..PlanEntry::unchanged(&ScheduleRecord::new(schedule(1), at("2026-01-05T00:00:00Z")))
     }
 }
 
@@ -67,22 +64,27 @@ fn changed(number: u128, epoch: u64, event: RunEvent) -> Body {
     })
 }
 
-/// A world in which bodies happen one after another, at noon.
+/// A world in which bodies happen one after another, at noon unless it is later.
 struct Story {
     world: World,
     entries: Vec<Entry>,
+    now: Timestamp,
 }
 
 impl Story {
+    fn empty() -> Story {
+        Story { world: World::default(), entries: vec![], now: at("2026-01-05T12:00:00Z") }
+    }
+
     fn new() -> Story {
-        let mut story = Story { world: World::default(), entries: vec![] };
+        let mut story = Story::empty();
         story.tell(Body::ScheduleChanged { schedule: Box::new(schedule(1)), by: None });
         story.tell(Body::Planned(plan(&[1, 2, 3])));
         story
     }
 
     fn attempt(&mut self, body: Body) -> Result<(), JournalError> {
-        let entry = Entry { seq: self.world.seq + 1, at: at("2026-01-05T12:00:00Z"), body };
+        let entry = Entry { seq: self.world.seq + 1, at: self.now, body };
         self.world.apply(&entry)?;
         self.entries.push(entry);
         Ok(())
@@ -113,7 +115,7 @@ fn failed() -> RunEvent {
 #[test]
 fn a_schedule_and_its_runs_are_rebuilt_from_what_happened() {
     let mut story = Story::new();
-    assert_eq!(story.world.schedules[&SCHEDULE].schedule.cursor.at, at("2026-01-06T00:15:00Z"));
+    assert_eq!(story.world.schedules[&SCHEDULE].schedule.cursor.at, at("2026-01-05T12:00:00Z"));
     story.claim(1);
     story.start(1);
     story.tell(changed(1, 1, failed()));
@@ -144,6 +146,113 @@ fn a_run_moves_with_the_zone_data() {
     let moved = vec![PlannedRun { scheduled_at: moved, due_at: moved, ..planned(3) }];
     story.tell(Body::Planned(PlanEntry { moved, ..plan(&[]) }));
     assert_eq!(story.state(3), RunState::planned(at("2026-01-05T04:00:00Z"), 0));
+}
+
+#[test]
+fn an_entry_that_changes_nothing_leaves_the_schedule_as_it_is() {
+    let mut story = Story::new();
+    let before = story.world.schedules[&SCHEDULE].clone();
+    story.tell(Body::Planned(PlanEntry::unchanged(&before)));
+    assert_eq!(story.world.schedules[&SCHEDULE], before);
+}
+
+#[test]
+fn early_decisions_follow_the_plan_and_outlive_an_edit() {
+    let mut story = Story::new();
+    let early = |story: &Story| story.world.schedules[&SCHEDULE].schedule.early.clone();
+    let mut decided = EarlyDecisions::default();
+    decided.decide(planned(15).key).unwrap();
+    story.tell(Body::Planned(PlanEntry { early: decided.clone(), ..plan(&[]) }));
+    assert_eq!(early(&story), decided);
+    // An edit that knows nothing of them.
+    story.tell(Body::ScheduleChanged { schedule: Box::new(schedule(2)), by: None });
+    assert_eq!(early(&story), decided);
+    story.tell(Body::Planned(PlanEntry { version: 2, ..plan(&[]) }));
+    assert!(early(&story).is_empty(), "the cursor has passed them");
+}
+
+#[test]
+fn what_the_stream_tells_of_the_next_slot_is_kept_in_the_entry_and_changes_no_run() {
+    let mut story = Story::new();
+    let before = story.world.clone();
+    let entry = PlanEntry { next: Some(planned(4)), next_gone: Some(run_id(5)), was_next: true, ..plan(&[]) };
+    let text = serde_json::to_string(&Body::Planned(entry.clone())).unwrap();
+    assert_eq!(serde_json::from_str::<Body>(&text).unwrap(), Body::Planned(entry.clone()));
+    story.tell(Body::Planned(entry));
+    assert_eq!((&story.world.runs, &story.world.schedules), (&before.runs, &before.schedules));
+    // What is not there takes no space.
+    let text = serde_json::to_string(&Body::Planned(plan(&[]))).unwrap();
+    assert!(!["early", "next", "was_next"].iter().any(|field| text.contains(field)), "{text}");
+}
+
+#[test]
+fn the_first_start_of_a_run_wakes_a_schedule_that_time_does_not() {
+    let plan_at = |story: &Story| story.world.schedules[&SCHEDULE].plan_at;
+    let mut story = Story::new();
+    assert_eq!(plan_at(&story), None);
+    story.claim(1);
+    assert_eq!(plan_at(&story), None);
+    story.start(1);
+    assert_eq!(plan_at(&story), Some(story.now), "there is a place for another");
+    // A retry is no first start: the run held no place that it could give.
+    story.tell(Body::Planned(plan(&[])));
+    story.tell(changed(1, 1, failed()));
+    story.now = at("2026-01-05T12:01:00Z");
+    story.claim(1);
+    story.start(1);
+    assert_eq!(plan_at(&story), None);
+    story.tell(changed(1, 2, RunEvent::Succeeded));
+    assert_eq!(plan_at(&story), Some(story.now), "the schedule may be over");
+    // A time that is known stays.
+    let later = Some(at("2026-01-05T15:00:00Z"));
+    story.tell(Body::Planned(PlanEntry { plan_at: later, ..plan(&[]) }));
+    story.claim(2);
+    story.start(2);
+    assert_eq!(plan_at(&story), later);
+}
+
+#[test]
+fn an_outage_marks_only_what_may_have_missed_a_slot() {
+    let outage = Outage { from: at("2026-01-05T12:00:00Z"), until: at("2026-01-05T14:00:00Z"), kept: None };
+    let pause = json!({"paused": {"kind": "paused", "at": "2026-01-05T10:00:00Z", "source": "ada"}});
+    let on_event = json!({"on_event": {"event": "TicketCreated", "delay": "4h"}});
+    for (name, value, plan_at, is_marked) in [
+        ("tags", json!([]), Some("2026-01-05T13:00:00Z"), true),
+        ("tags", json!([]), Some("2026-01-05T14:00:00Z"), true),
+        ("tags", json!([]), Some("2026-01-05T14:00:01Z"), false),
+        // No time is known: a schedule that is full or exhausted may have slots all the same.
+        ("tags", json!([]), None, true),
+        ("state", pause, None, false),
+        ("state", json!({"ended": "done"}), None, false),
+        ("trigger", on_event, None, false),
+    ] {
+        let mut fields = serde_json::to_value(schedule(1)).unwrap();
+        fields[name] = value.clone();
+        let mut story = Story::empty();
+        let schedule = serde_json::from_value(fields).unwrap();
+        story.tell(Body::ScheduleChanged { schedule: Box::new(schedule), by: None });
+        story.tell(Body::Planned(PlanEntry { plan_at: plan_at.map(at), ..plan(&[]) }));
+        story.tell(Body::PlannerTaken { node: NODE, epoch: 1, outage: Some(outage) });
+        let marked = story.world.schedules[&SCHEDULE].outage;
+        assert_eq!(marked, is_marked.then_some(outage), "{name} {value} {plan_at:?}");
+    }
+}
+
+#[test]
+fn a_schedule_with_an_outage_takes_the_next_one_as_well() {
+    let [first, second] = [("12", "13"), ("15", "16")].map(|(from, until)| {
+        let [from, until] = [from, until].map(|hour| at(&format!("2026-01-05T{hour}:00:00Z")));
+        Outage { from, until, kept: None }
+    });
+    let mut story = Story::new();
+    let plan_at = Some(at("2026-01-06T00:00:00Z"));
+    let kept = Some(Kept { from: None, until: first.until });
+    story.tell(Body::Planned(PlanEntry { plan_at, outage: Some(Outage { kept, ..first }), ..plan(&[]) }));
+    story.tell(Body::PlannerTaken { node: NODE, epoch: 1, outage: Some(second) });
+    let both = Outage { from: first.from, until: second.until, kept: None };
+    assert_eq!(story.world.schedules[&SCHEDULE].outage, Some(both));
+    story.tell(Body::PlannerTaken { node: NODE, epoch: 1, outage: None });
+    assert_eq!(story.world.schedules[&SCHEDULE].outage, Some(both));
 }
 
 #[test]

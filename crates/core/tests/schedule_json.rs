@@ -49,6 +49,7 @@ fn full() -> Value {
         },
         "state": {"paused": {"kind": "disabled", "at": "2026-01-05T00:00:00Z", "source": "ada", "reason": "holiday"}},
         "cursor": {"at": "2026-01-05T00:00:00Z", "reached": {"Europe/Paris": "2026-01-05T09:00:00"}},
+        "early": ["2026-01-06T09:00:00/0@Europe/Paris"],
         "runs_started": 12,
         "read_until": "2026-01-05T08:00:00Z",
         "description": "What changed, every morning",

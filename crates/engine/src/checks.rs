@@ -225,7 +225,8 @@ pub fn next_run_at(schedule: &Schedule, planned: Option<Timestamp>, settings: &S
     };
     let open = match schedule.timetable(&settings.zones, &settings.calendars) {
         Ok(timetable) => {
-            first_run_that(timetable.slots(from.max(schedule.cursor.at)), |slot| schedule.cursor.is_new(slot))
+            let is_undecided = |slot: &Slot| schedule.cursor.is_new(slot) && !schedule.early.has(&slot.key());
+            first_run_that(timetable.slots(from.max(schedule.cursor.at)), is_undecided)
         }
         Err(_) => NextRun::Never,
     };

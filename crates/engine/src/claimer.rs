@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 use punctual_core::NodeId;
@@ -32,11 +33,18 @@ const REPLACED_MAX: usize = 100;
 /// How long a run rests whose start cannot be written.
 const REFUSED_REST: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
+/// How many runs the first of several claims takes: the first run of a thousand must not wait for the last.
+const BATCH_MIN: usize = 16;
+
 /// Claims for one node.
 pub struct Claimer {
     store: Arc<dyn Store>,
     settings: Arc<Settings>,
     node: NodeId,
+    /// How many runs the next claim takes at most, and of how many schedules it decides due slots: more each time, while there are
+    /// more.
+    batch: AtomicUsize,
+    due_batch: AtomicUsize,
 }
 
 /// What a look at the ready runs brought.
@@ -48,6 +56,8 @@ pub struct Round {
     pub claimed: usize,
     /// Whether the claim got as many as it asked for, so that there may be more.
     pub may_have_more: bool,
+    /// Whether more slots are due than were decided.
+    pub has_more_due: bool,
     /// Whether runs at work were called off for others, so that their nodes have to be told.
     pub has_replaced: bool,
     /// Whether planning comes first, here or on another node.
@@ -99,6 +109,7 @@ impl Round {
         Round {
             claimed: self.claimed + other.claimed,
             may_have_more: self.may_have_more || other.may_have_more,
+            has_more_due: self.has_more_due || other.has_more_due,
             has_replaced: self.has_replaced || other.has_replaced,
             awaits_planning: self.awaits_planning || other.awaits_planning,
             wake_at: self.wake_at.min(other.wake_at),
@@ -110,7 +121,8 @@ impl Round {
 impl Claimer {
     /// A claimer for a node.
     pub fn new(store: Arc<dyn Store>, settings: Arc<Settings>, node: NodeId) -> Claimer {
-        Claimer { store, settings, node }
+        let [batch, due_batch] = [BATCH_MIN, BATCH_MIN].map(AtomicUsize::new);
+        Claimer { store, settings, node, batch, due_batch }
     }
 
     /// Claims as many runs as there are free places, decides about each, and writes what was decided. With no free place, it
@@ -129,8 +141,9 @@ impl Claimer {
         Ok(round)
     }
 
-    /// Starts up to `limit` runs of some agents. If the store refuses that for a lasting reason, each agent has a call of its own,
-    /// and the runs of the one that is refused again are begun one by one: a run that cannot be begun holds up no other.
+    /// Starts up to `limit` runs of some agents. If the store refuses that for a lasting reason, slots that are due are left to the
+    /// planner, which records them one by one; then each agent has a call of its own, and the runs of the one that is refused again
+    /// are begun one by one: a run that cannot be begun holds up no other.
     async fn start_of(
         &self,
         now: Timestamp,
@@ -139,14 +152,19 @@ impl Claimer {
         agents: &Agents,
         hands: &mut Hands,
     ) -> Result<Round> {
-        let refused = match self.start(now, Arc::clone(&names), limit, agents, hands).await {
+        let refused = match self.start(now, Arc::clone(&names), limit, agents, hands, true).await {
+            Err(error) if error.is_lasting() => error,
+            started => return started,
+        };
+        error!("slots that are due cannot be recorded together: {}", batch::in_words(&refused));
+        let refused = match self.start(now, Arc::clone(&names), limit, agents, hands, false).await {
             Err(error) if error.is_lasting() => error,
             started => return started,
         };
         let (mut all, mut left, mut last) = (None, limit, refused);
         for name in names.iter().filter(|_| 0 < limit) {
             let own = Arc::new(BTreeSet::from([name.clone()]));
-            let started = match self.start(now, Arc::clone(&own), left, agents, hands).await {
+            let started = match self.start(now, Arc::clone(&own), left, agents, hands, false).await {
                 Err(error) if error.is_lasting() => self.start_one_by_one(now, own, left, agents, hands).await,
                 started => started,
             };
@@ -176,8 +194,10 @@ impl Claimer {
         limit: usize,
         agents: &Agents,
         hands: &mut Hands,
+        decides_due: bool,
     ) -> Result<Round> {
         let request = self.request(now, names, limit, agents, hands);
+        let request = if decides_due { request } else { StartRequest { due_max: 0, ..request } };
         let started = self.store.start(&request).await?;
         // What was given out now is not given out again by the next call.
         hands
@@ -234,19 +254,26 @@ impl Claimer {
     ) -> StartRequest {
         let limits = Arc::clone(&agents.limits);
         StartRequest {
-            claim: ClaimRequest { node: self.node, now, limit: limit.min(BATCH_MAX), agents: names, limits },
+            claim: ClaimRequest { node: self.node, now, limit: limit.min(self.batch.load(Ordering::Relaxed)), agents: names, limits },
             held: Arc::new(hands.held.clone()),
             begun: hands.begun.clone().map(Arc::new),
             agents: Arc::clone(&agents.facts),
-            zones: Arc::clone(&self.settings.zones),
+            due_max: self.due_batch.load(Ordering::Relaxed),
+            timetables: Arc::clone(self.settings.timetables()),
             approval_wait: self.settings.approval_wait,
         }
     }
 
     fn round(&self, request: &StartRequest, started: Started) -> Round {
         let Started { claimed, count, runs } = started;
-        let Claimed { at, swept, has_replaced, awaits_planning, next_at, .. } = claimed;
+        let Claimed { at, swept, has_replaced, awaits_planning, has_more_due, next_at, .. } = claimed;
         let now = request.claim.now;
+        let is_full = 0 < request.claim.limit && count == request.claim.limit;
+        let after = |is_full: bool, before: usize| if is_full { (before * 4).min(BATCH_MAX) } else { BATCH_MIN };
+        self.batch.store(after(is_full, request.claim.limit.max(BATCH_MIN)), Ordering::Relaxed);
+        if 0 < request.due_max {
+            self.due_batch.store(after(has_more_due, request.due_max), Ordering::Relaxed);
+        }
         if 0 < swept {
             info!("{swept} runs were answered without a place: their time was over, or they found another at work");
         }
@@ -258,7 +285,8 @@ impl Claimer {
         Round {
             started: runs,
             claimed: count,
-            may_have_more: 0 < request.claim.limit && count == request.claim.limit,
+            may_have_more: is_full,
+            has_more_due,
             has_replaced,
             awaits_planning,
             wake_at: next_at.map_or(poll_at, |next_at| next_at.max(soon).min(poll_at)),

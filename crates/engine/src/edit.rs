@@ -6,20 +6,22 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::journal::SkipEntry;
-use punctual_core::plan::{Outage, PLAN_AHEAD_MAX, Planning, plan, skip_until};
+use punctual_core::plan::{EarlyDecisions, Outage, TooManyEarlyDecisions, UNSTARTED_MAX, pass, skip_until};
 use punctual_core::run::{Run, SkipReason, Terms};
 use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
 };
 use punctual_core::time::{SlotKey, Timetable};
 use punctual_core::{Actor, By, RunId, ScheduleId};
+use punctual_kernel::due::{early_entry, next_of};
 use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
 use tracing::warn;
 
 use crate::ids::Ids;
 use crate::recovery::{Recovered, Recovering};
-use crate::replan::{self, PlanBase};
+use crate::replan::{self, PlanBase, planning};
 use crate::settings::Settings;
+use crate::slots_ahead;
 
 /// How often an edit is decided anew when others are faster.
 const TRIES_MAX: usize = 10;
@@ -58,6 +60,12 @@ pub enum EditError {
     /// Others keep changing it.
     #[error("schedule {0} is being changed by others: try again")]
     Busy(ScheduleId),
+    /// Others keep changing its schedule.
+    #[error("the schedule of run {0} is being changed by others: try again")]
+    BusyRun(RunId),
+    /// As many of its slots are cancelled ahead of their time as may be.
+    #[error(transparent)]
+    TooManyEarly(#[from] TooManyEarlyDecisions),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -91,6 +99,7 @@ impl Editor {
             id,
             version: 1,
             cursor,
+            early: EarlyDecisions::default(),
             runs_started: 0,
             read_until: None,
             created_at: now,
@@ -98,13 +107,12 @@ impl Editor {
             ..schedule
         };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let answered = Planning::NONE_ANSWERED;
-        let planning = Planning { schedule: &schedule, timetable: &timetable, waiting: 0, answered };
-        let planned = plan(&planning, &schedule.cursor, now);
+        let planning = planning(&schedule, &timetable, 0);
+        let passed = pass(&planning, &schedule.cursor, now);
         let base = PlanBase::of_new(&schedule, &self.settings);
-        let mut write = base.planned(&schedule, &timetable, &planned, &*self.ids, now);
+        let mut write = base.passed(&planning, &passed, None, now);
         (write.change, write.by) = (ScheduleChange::Put(Box::new(schedule.clone())), self.by.clone());
-        replan::wake_planner(&mut write, &schedule, now);
+        replan::wake_planner(&mut write, &schedule, 0, now);
         match self.store.plan(now, vec![write]).await?[..] {
             [Written::Done] => Ok(schedule),
             // Its id is new: only its name can be another's.
@@ -180,9 +188,11 @@ impl Editor {
             let subject = self.up_to_date(id, now).await?;
             let skips = self.left_skips(&subject, now)?;
             let withdrawn = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.id).collect();
+            let next = replan::next_slot(&subject.task.record, subject.task.waiting, &self.settings);
+            let next_gone = next.map(|slot| RunId::of(id, slot.scheduled_at, &slot.key()));
+            let change = ScheduleChange::Delete { withdrawn, next_gone };
             let base = PlanBase::new(&subject.task.record, &self.settings).write(skips, |_| {});
-            let write =
-                PlanWrite { change: ScheduleChange::Delete { withdrawn }, plan: None, by: self.by.clone(), ..base };
+            let write = PlanWrite { change, plan: None, by: self.by.clone(), ..base };
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
                 return self.cancel_planned(&subject, now).await;
             }
@@ -226,9 +236,33 @@ impl Editor {
         Ok(asked)
     }
 
-    /// Calls a run off.
+    /// Cancels a run, or a slot whose time has not come and that has no record yet.
     pub async fn cancel(&self, run: RunId, now: Timestamp) -> Result<Cancellation, EditError> {
-        Ok(self.store.cancel(now, run, self.by.clone()).await?)
+        for _ in 0..TRIES_MAX {
+            let not_found = match self.store.cancel(now, run, self.by.clone()).await {
+                Err(error @ StoreError::NotFound { .. }) => error,
+                cancelled => return Ok(cancelled?),
+            };
+            // It may be recorded meanwhile, or belong to a version that is no more: then it is looked for again.
+            let Some(write) = self.cancelled_early(run, now).await? else { return Err(not_found.into()) };
+            if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
+                return Ok(Cancellation::Done);
+            }
+        }
+        Err(EditError::BusyRun(run))
+    }
+
+    /// What cancels a slot before its time: its run is recorded and cancelled at once.
+    async fn cancelled_early(&self, run: RunId, now: Timestamp) -> Result<Option<PlanWrite>, EditError> {
+        let Some(schedule) = self.store.schedule_of_slot(run).await? else { return Ok(None) };
+        let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
+        let record = &subject.task.record;
+        let timetable = self.settings.timetables().of(&record.schedule)?;
+        let Some(slot) = slots_ahead::undecided_slot(&record.schedule, &timetable, run) else { return Ok(None) };
+        let planning = planning(&record.schedule, &timetable, subject.task.waiting);
+        let entry = early_entry(&planning, record, &slot, now)?;
+        let base = PlanBase::new(record, &self.settings).write(vec![], |plan| *plan = entry);
+        Ok(Some(PlanWrite { cancelled: vec![run], by: self.by.clone(), ..base }))
     }
 
     fn edited(
@@ -252,6 +286,7 @@ impl Editor {
             id: before.id,
             version,
             cursor: cursor.clone(),
+            early: before.early.clone(),
             runs_started: before.runs_started,
             read_until: before.read_until,
             created_at: before.created_at,
@@ -265,7 +300,7 @@ impl Editor {
         }
         let skips = if goes_on { vec![] } else { self.left_skips(subject, now)? };
         let stored = edited.clone();
-        let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, &*self.ids, now);
+        let mut write = replan::write(subject, Some(stored), cursor, &timetable, &self.settings, now);
         write.skips.splice(0..0, skips);
         Ok((edited, write))
     }
@@ -289,6 +324,11 @@ impl Editor {
         let mut recovering = Recovering::new(self.settings.max_recovery_catch_ups);
         for _ in 0..CALLS_MAX {
             let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
+            // An outage that ends after now is the planner's: what it missed after now would be decided as if there was none.
+            let record = &subject.task.record;
+            if record.schedule.is_active() && record.outage.is_some_and(|outage| now < outage.until) {
+                return Err(EditError::Busy(id));
+            }
             let Some(write) = self.overdue(&subject, &mut recovering, now) else { return Ok(subject) };
             // If somebody else was faster, they have answered it.
             self.store.plan(now, vec![write]).await?;
@@ -306,14 +346,13 @@ impl Editor {
         // Without its zone or calendar it has no slots, and an edit may be what gives it another.
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars).ok()?;
         if record.outage.is_some() {
-            let recovered = Recovered::new(subject, &timetable, &self.settings, &*self.ids, now);
+            let recovered = Recovered::new(subject, &timetable, &self.settings, now);
             return recovering.writes(recovered.into_iter().collect(), now).pop();
         }
-        let (waiting, answered) = (subject.task.waiting, replan::answered(subject));
-        let planning = Planning { schedule, timetable: &timetable, waiting, answered: &answered };
-        let planned = plan(&planning, &schedule.cursor, now);
+        let planning = planning(schedule, &timetable, subject.task.waiting);
+        let passed = pass(&planning, &schedule.cursor, now);
         let base = PlanBase::new(record, &self.settings);
-        (planned.cursor != schedule.cursor).then(|| base.planned(schedule, &timetable, &planned, &*self.ids, now))
+        (!passed.decisions.is_empty()).then(|| base.passed(&planning, &passed, next_of(&planning).as_ref(), now))
     }
 
     /// The slots up to now that are left without an answer, and get none any more: those of a pause, or those for which there
@@ -322,17 +361,16 @@ impl Editor {
         let schedule = &*subject.task.record.schedule;
         let reason = match &schedule.state {
             ScheduleState::Paused(pause) => pause.kind.skip_reason(),
-            ScheduleState::Active if PLAN_AHEAD_MAX <= subject.task.waiting => SkipReason::Quota,
+            ScheduleState::Active if UNSTARTED_MAX <= subject.task.waiting => SkipReason::Quota,
             ScheduleState::Active | ScheduleState::Ended(_) => return Ok(vec![]),
         };
         let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars)?;
-        let (waiting, answered) = (subject.task.waiting, replan::answered(subject));
-        let planning = Planning { schedule, timetable: &timetable, waiting, answered: &answered };
+        let planning = planning(schedule, &timetable, subject.task.waiting);
         let mut skips: Vec<SkipEntry> = vec![];
         let mut cursor = schedule.cursor.clone();
         for _ in 0..CALLS_MAX {
-            let plan = skip_until(&planning, &cursor, now, reason);
-            for skip in plan.skips().map(|range| SkipEntry::new(schedule, range)) {
+            let skipped = skip_until(&planning, &cursor, now, reason);
+            for skip in skipped.skips.iter().map(|range| SkipEntry::new(schedule, range)) {
                 match skips.last_mut() {
                     // One call ends where the next begins, unless a run stands in between.
                     Some(last) if is_next(&timetable, last, &skip) => {
@@ -342,10 +380,10 @@ impl Editor {
                     _ => skips.push(skip),
                 }
             }
-            if plan.wake_at.is_none() {
+            if !skipped.is_cut {
                 return Ok(skips);
             }
-            cursor = plan.cursor;
+            cursor = skipped.cursor;
         }
         warn!(
             schedule.id = %schedule.id, from = %cursor.at, until = %now,
@@ -412,8 +450,11 @@ fn cursor_before(subject: &PlanSubject, now: Timestamp) -> Cursor {
     Cursor::starting(before_it.map_or(now, |at| at.min(now)))
 }
 
-/// Where planning goes on behind an edit: at now.
+/// Where planning goes on after an edit: at now, and never before where it has been, whatever the clock does.
 fn cursor_after(before: &Schedule, wanted: &Schedule, now: Timestamp) -> Cursor {
+    if now < before.cursor.at {
+        return before.cursor.clone();
+    }
     // A one-shot that it had before has its answer at this very instant.
     if before.trigger == wanted.trigger { Cursor::starting(now) } else { Schedule::cursor_from(&wanted.trigger, now) }
 }

@@ -171,7 +171,7 @@ struct Incarnation {
     node: NodeId,
     keeper: Keeper,
     claimer: Claimer,
-    watch: ClockWatch,
+    stepped: SteppedClock,
     holdings: Arc<Holdings>,
     /// What of it is carried out by other servers.
     remote: BTreeSet<Attempt>,
@@ -182,8 +182,39 @@ struct Incarnation {
     refused: RefusedReports,
     /// Takes what the work prints.
     press: Option<Press>,
+    /// Runs at work whose end may be that of their schedule: then the planner has to look.
+    may_end_schedule: BTreeSet<RunId>,
+}
+
+/// The time that a clock leaves out is an outage. Each loop that decides slots notes it before it decides any of them.
+#[derive(Debug, Default)]
+struct SteppedClock {
+    watch: ClockWatch,
     /// Where the clock was when it was set forwards, until that is noted.
-    stepped_from: Option<Timestamp>,
+    from: Option<Timestamp>,
+}
+
+impl SteppedClock {
+    /// Looks at both clocks.
+    fn observe(&mut self, now: Timestamp, boot: Duration) {
+        let ClockStep::Set(step) = self.watch.observe(now, boot) else { return };
+        warn!("the clock was set by {step:#}");
+        if step.is_positive() {
+            let from = now.checked_sub(step).unwrap_or(now);
+            self.from = Some(self.from.map_or(from, |earlier| earlier.min(from)));
+        }
+    }
+
+    /// Notes the outage, if there was one.
+    async fn note_outage(&mut self, store: &dyn Store, node: NodeId, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(from) = self.from.filter(|from| *from < now) else {
+            self.from = None;
+            return Ok(false);
+        };
+        store.note_outage(now, node, from).await?;
+        self.from = None;
+        Ok(true)
+    }
 }
 
 /// How the work of an attempt ended.
@@ -228,7 +259,7 @@ impl Incarnation {
             claimer: Claimer::new(store, settings, node),
             parts: parts.clone(),
             node,
-            watch: ClockWatch::default(),
+            stepped: SteppedClock::default(),
             holdings,
             remote: BTreeSet::new(),
             at_work: 0,
@@ -236,7 +267,7 @@ impl Incarnation {
             reports: vec![],
             refused: RefusedReports::default(),
             press: None,
-            stepped_from: None,
+            may_end_schedule: BTreeSet::new(),
         }
     }
 
@@ -353,18 +384,15 @@ impl Incarnation {
 
     async fn round(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
         let boot = self.parts.clock.boot();
-        self.watch_clock(now);
+        self.stepped.observe(now, boot);
         let keep_at = self.keep(now, boot).await?;
         while let Ok(ended) = self.ends.1.try_recv() {
             self.take_end(ended);
         }
         self.write_reports(now).await?;
-        // In the time that a clock leaves out nobody planned: an outage, which is noted before anything of it is claimed.
-        if let Some(from) = self.stepped_from.filter(|from| *from < now) {
-            self.parts.store.note_outage(now, self.node, from).await?;
+        if self.stepped.note_outage(&*self.parts.store, self.node, now).await? {
             self.parts.nudges.plan.notify_one();
         }
-        self.stepped_from = None;
         let hands = self.holdings.hands();
         let is_paused = self.parts.nudges.is_paused();
         let free = if is_paused { Free::each(0) } else { self.free(&hands.held) };
@@ -378,7 +406,7 @@ impl Incarnation {
         if round.awaits_planning {
             self.parts.nudges.plan.notify_one();
         }
-        if round.has_replaced || round.may_have_more && has_room {
+        if round.has_replaced || round.has_more_due || round.may_have_more && has_room {
             return Ok(now);
         }
         Ok(round.wake_at.min(keep_at))
@@ -401,15 +429,6 @@ impl Incarnation {
         Ok(self.keeper.tick(now, boot).await?.wake_at)
     }
 
-    fn watch_clock(&mut self, now: Timestamp) {
-        let ClockStep::Set(step) = self.watch.observe(now, self.parts.clock.boot()) else { return };
-        warn!("the clock was set by {step:#}");
-        if step.is_positive() {
-            let from = now.checked_sub(step).unwrap_or(now);
-            self.stepped_from = Some(self.stepped_from.map_or(from, |earlier| earlier.min(from)));
-        }
-    }
-
     /// Begins the work of a run. It is written as running already.
     fn start(&mut self, started: StartedRun, now: Timestamp) {
         let run = &started.run;
@@ -419,6 +438,9 @@ impl Incarnation {
             warn!(run.id = %id, "{label} is not begun: the store took so long that it may be another node's");
             return;
         };
+        if started.schedule.as_ref().is_some_and(|schedule| schedule.may_end()) {
+            self.may_end_schedule.insert(id);
+        }
         self.parts.meters.began(run, now);
         let press = self.press.as_ref();
         let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
@@ -495,40 +517,60 @@ impl Incarnation {
         }
         let store = Arc::clone(&self.parts.store);
         let written = batch::write(&ready, |reports| store.finish(now, reports)).await?;
+        let (mut done, mut ended) = (BTreeSet::new(), Ok(()));
         for (report, written) in ready.into_iter().zip(written) {
-            match written {
-                Ok(written) => self.is_written(report, written, now),
-                Err(error) => self.end_as_refused(report, &error, now).await?,
+            let attempt = (report.run, report.epoch);
+            let is_done = match written {
+                Ok(written) => {
+                    self.is_written(report, written, now);
+                    Ok(true)
+                }
+                Err(error) => self.end_as_refused(report, &error, now).await,
+            };
+            match is_done {
+                Ok(true) => drop(done.insert(attempt)),
+                Ok(false) => {}
+                Err(error) => {
+                    ended = Err(error);
+                    break;
+                }
             }
         }
-        // A schedule may be over now, or have a place for another run.
-        self.parts.nudges.plan.notify_one();
-        Ok(())
+        self.reports.retain(|report| !done.contains(&(report.run, report.epoch)));
+        ended
     }
 
-    /// A report that the store refuses: the attempt ends as failed, for that reason. If even that is refused, it rests.
+    /// A report that the store refuses: the attempt ends as failed, for that reason. If even that is refused, it rests. Whether it
+    /// has ended.
     async fn end_as_refused(
         &mut self,
         report: AttemptReport,
         error: &StoreError,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let why = batch::in_words(error);
         error!(run.id = %report.run, "the report of run {} cannot be stored: {why}", report.run);
         let instead = refused_report(&report, &why, now);
         match self.parts.store.finish(now, vec![instead.clone()]).await {
-            Ok(written) => written.into_iter().for_each(|written| self.is_written(instead.clone(), written, now)),
-            Err(error) if error.is_lasting() => self.refused.rest((report.run, report.epoch), now),
-            Err(error) => return Err(error),
+            Ok(written) => {
+                written.into_iter().for_each(|written| self.is_written(instead.clone(), written, now));
+                Ok(true)
+            }
+            Err(error) if error.is_lasting() => {
+                self.refused.rest((report.run, report.epoch), now);
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 
     /// Takes in that a report is written, and with it the end of the attempt.
     fn is_written(&mut self, report: AttemptReport, written: RunWritten, now: Timestamp) {
         let attempt = (report.run, report.epoch);
-        self.reports.retain(|it| (it.run, it.epoch) != attempt);
         self.refused.forget(attempt);
+        if self.may_end_schedule.remove(&report.run) {
+            self.parts.nudges.plan.notify_one();
+        }
         let label = self.holdings.end(attempt).unwrap_or_else(|| report.run.to_string());
         let end = match written {
             RunWritten::Done(state) => {
@@ -599,11 +641,17 @@ async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: Cancel
 async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: CancellationToken) -> Ended {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
     let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node).with_term(Arc::clone(&term));
-    let mut housekeeping = Housekeeping::new(store, settings);
+    let mut housekeeping = Housekeeping::new(Arc::clone(&store), settings);
+    let mut stepped = SteppedClock::default();
     loop {
         let now = clock.now();
+        stepped.observe(now, clock.boot());
         term.begin_round(clock.boot());
-        let wake_at = match planner.tick(now).await {
+        let planned = match stepped.note_outage(&*store, node, now).await {
+            Ok(_) => planner.tick(now).await,
+            Err(error) => Err(error),
+        };
+        let wake_at = match planned {
             Ok(planned) => {
                 if planned.wrote || planned.has_begun {
                     nudges.runs_changed();

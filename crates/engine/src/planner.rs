@@ -1,4 +1,7 @@
-//! The planner: every slot is answered ahead of its time.
+//! The planner: decides what starts do not. Outages, other zone data, the ends of pauses and of schedules.
+//!
+//! Slots that are due are decided by the start that first looks at them ([`punctual_kernel::due`]); the planner decides those that
+//! no start has come to.
 //!
 //! In: schedules whose time to be planned has come. Out: [`PlanWrite`]s. The decisions are `core/plan`'s; correctness is the
 //! store's, which refuses a write that is based on an old reading. The planner's lease only says who runs the loop.
@@ -8,10 +11,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::plan::{Planning, plan};
-use punctual_core::schedule::{CompileError, EndReason, Schedule, ScheduleState, Trigger};
+use punctual_core::plan::pass;
+use punctual_core::schedule::{EndReason, Schedule, ScheduleState, Trigger};
 use punctual_core::time::Timetable;
 use punctual_core::{NodeId, ScheduleId};
+use punctual_kernel::due::next_of;
 use punctual_store::{PlanTask, PlanWrite, Result, ScheduleChange, Store, Written};
 use tracing::{error, info, warn};
 
@@ -20,7 +24,7 @@ use crate::edit::Editor;
 use crate::ids::Ids;
 use crate::planner_lease::Term;
 use crate::recovery::{Recovered, Recovering};
-use crate::replan::{self, PlanBase};
+use crate::replan::{self, PlanBase, planning};
 use crate::settings::Settings;
 
 /// The most schedules that one tick plans.
@@ -29,11 +33,8 @@ pub const PAGE_MAX: usize = 200;
 /// A restart takes this long at most; more is worth a warning.
 const SHORT_OUTAGE: SignedDuration = SignedDuration::from_secs(60);
 
-/// How often the plans are compared with what they should be.
-const RECONCILE_EVERY: SignedDuration = SignedDuration::from_secs(60);
-
-/// Every schedule is compared once in so many rounds: a day.
-const RECONCILE_ROUNDS: u64 = 1_440;
+/// How long slots that are due are left to starts.
+const STARTS_FIRST: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long a schedule rests that cannot be compiled: its zone or calendar is missing.
 const BROKEN_REST: SignedDuration = SignedDuration::from_mins(10);
@@ -44,22 +45,18 @@ const REFUSED_REST: SignedDuration = SignedDuration::from_secs(5);
 /// How long planning rests when somebody else was faster.
 const CONFLICT_REST: SignedDuration = SignedDuration::from_millis(20);
 
-/// The most compiled schedules that are kept.
-const TIMETABLES_MAX: usize = 50_000;
-
 /// Plans, as long as its node has the planner's lease.
 pub struct Planner {
     store: Arc<dyn Store>,
     ids: Arc<dyn Ids>,
     settings: Arc<Settings>,
     node: NodeId,
-    timetables: BTreeMap<ScheduleId, (Arc<Schedule>, Arc<Timetable>)>,
     recovering: Recovering,
-    reconciled_at: Option<Timestamp>,
-    reconciled_to: Option<ScheduleId>,
     next_midnight: Option<Timestamp>,
     /// Schedules whose last write was a conflict: they are planned with a look at every run that stands.
     careful: BTreeSet<ScheduleId>,
+    /// When the outages of schedules end, where that was later than the last look: it is repeated before they are caught up.
+    ends_later: BTreeMap<ScheduleId, Timestamp>,
     /// Whether it planned when it looked last.
     is_planner: bool,
     term: Arc<Term>,
@@ -86,6 +83,8 @@ enum Decided {
     Recovered(Box<Recovered>),
     /// It cannot be planned: it rests.
     Failed,
+    /// Its outage ends after this look: the next one tells whether this one took too long, or a clock was set back.
+    Later,
 }
 
 impl Planner {
@@ -97,12 +96,10 @@ impl Planner {
             ids,
             settings,
             node,
-            timetables: BTreeMap::new(),
             recovering,
-            reconciled_at: None,
-            reconciled_to: None,
             next_midnight: None,
             careful: BTreeSet::new(),
+            ends_later: BTreeMap::new(),
             is_planner: false,
             term: Arc::default(),
         }
@@ -133,13 +130,15 @@ impl Planner {
             }
         }
         self.begin_days(now).await?;
-        let tasks = self.store.to_plan(now, self.settings.zones.version(), PAGE_MAX).await?;
+        let due = now.checked_sub(STARTS_FIRST).unwrap_or(Timestamp::MIN);
+        let tasks = self.store.to_plan(due, self.settings.zones.version(), PAGE_MAX).await?;
         let is_full = tasks.len() == PAGE_MAX;
         if tasks.iter().all(|task| task.record.outage.is_none()) {
             // The next outage has all its places again.
             self.recovering = Recovering::new(self.settings.max_recovery_catch_ups);
         }
         let (mut writes, mut recovered, mut rests) = (vec![], vec![], BTreeMap::new());
+        let mut is_old = false;
         for task in tasks {
             let rest = PlanBase::new(&task.record, &self.settings).rests_until(later(now, BROKEN_REST));
             rests.insert(task.record.schedule.id, rest.clone());
@@ -147,6 +146,7 @@ impl Planner {
                 Some(Decided::Write(write)) => writes.push(*write),
                 Some(Decided::Recovered(it)) => recovered.push(*it),
                 Some(Decided::Failed) => writes.push(rest),
+                Some(Decided::Later) => is_old = true,
                 None => {}
             }
         }
@@ -158,18 +158,17 @@ impl Planner {
         let rest = if written.contains(&None) { REFUSED_REST } else { SignedDuration::ZERO };
         let ids = writes.iter().map(PlanWrite::schedule);
         self.careful = ids.zip(&written).filter(|(_, it)| **it == Some(Written::Conflict)).map(|(id, _)| id).collect();
-        if !self.careful.is_empty() {
+        if !self.careful.is_empty() || is_old {
             return Ok(Planned { is_planner: true, wrote, has_begun, wake_at: later(now, CONFLICT_REST) });
         }
         if is_full || has_rest {
             return Ok(Planned { is_planner: true, wrote, has_begun, wake_at: later(now, rest) });
         }
-        self.reconcile(now).await?;
         let mut wake_at = self.poll_at(now);
         if let Some(plan_at) = self.store.next_plan_at().await? {
             // What was just planned may be due for planning again at once, but never without end.
             let earliest = later(now, if wrote { rest } else { rest.max(SignedDuration::from_millis(1)) });
-            wake_at = wake_at.min(plan_at.max(earliest));
+            wake_at = wake_at.min(later(plan_at, STARTS_FIRST).max(earliest));
         }
         let wake_at = self.next_midnight.map_or(wake_at, |midnight| wake_at.min(midnight.max(now)));
         Ok(Planned { is_planner: true, wrote, has_begun, wake_at })
@@ -214,7 +213,7 @@ impl Planner {
         if schedule.paused_until().is_some_and(|until| until <= now) {
             return self.end_pause(&schedule, now).await;
         }
-        let timetable = match unless_it_panics(schedule.id, || self.timetable(&schedule)) {
+        let timetable = match unless_it_panics(schedule.id, || self.settings.timetables().of(&schedule)) {
             Some(Ok(timetable)) => timetable,
             Some(Err(problem)) => {
                 error!(schedule.id = %schedule.id, %problem, "schedule {} cannot be planned", schedule.id);
@@ -223,9 +222,14 @@ impl Planner {
             None => return Ok(Some(Decided::Failed)),
         };
         let zone_data = self.settings.zones.version();
-        if task.record.outage.is_some() {
+        if let Some(outage) = task.record.outage {
+            // What it has missed after `now` would be decided as if there was no outage.
+            if now < outage.until && self.ends_later.insert(schedule.id, outage.until) != Some(outage.until) {
+                return Ok(Some(Decided::Later));
+            }
+            self.ends_later.remove(&schedule.id);
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
-            let recover = || Recovered::new(&subject, &timetable, &self.settings, &*self.ids, now);
+            let recover = || Recovered::new(&subject, &timetable, &self.settings, now);
             let recovered = unless_it_panics(schedule.id, recover);
             let decided = |recovered: Option<Recovered>| Some(Decided::Recovered(Box::new(recovered?)));
             return Ok(recovered.map_or(Some(Decided::Failed), decided));
@@ -234,7 +238,7 @@ impl Planner {
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
             info!(schedule.id = %schedule.id, "planning schedule {} again with zone data {zone_data}", schedule.id);
             let cursor = schedule.cursor.clone();
-            let replan = || replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now);
+            let replan = || replan::write(&subject, None, cursor, &timetable, &self.settings, now);
             let write = unless_it_panics(schedule.id, replan);
             return Ok(Some(write.map_or(Decided::Failed, |write| Decided::Write(Box::new(write)))));
         }
@@ -245,11 +249,11 @@ impl Planner {
     /// The slots of a schedule whose time to be planned has come.
     fn planned(&self, task: &PlanTask, timetable: &Timetable, now: Timestamp) -> PlanWrite {
         let schedule = &task.record.schedule;
-        let planning = Planning { schedule, timetable, waiting: task.waiting, answered: Planning::NONE_ANSWERED };
-        let planned = plan(&planning, &schedule.cursor, now);
-        let ended = end_of(schedule, task, planned.is_over);
+        let planning = planning(schedule, timetable, task.waiting);
+        let passed = pass(&planning, &schedule.cursor, now);
+        let ended = end_of(schedule, task, passed.is_over());
         let base = PlanBase::new(&task.record, &self.settings);
-        let mut write = base.planned(schedule, timetable, &planned, &*self.ids, now);
+        let mut write = base.passed(&planning, &passed, next_of(&planning).as_ref(), now);
         if let Some(reason) = ended {
             let name = schedule.name.clone().unwrap_or_else(|| schedule.id.to_string());
             info!(schedule.id = %schedule.id, ?reason, "schedule {name} is over");
@@ -299,33 +303,6 @@ impl Planner {
         Ok(())
     }
 
-    /// Compares a few plans with what they should be, so that each is looked at once a day.
-    async fn reconcile(&mut self, now: Timestamp) -> Result<()> {
-        if self.reconciled_at.is_some_and(|at| now < later(at, RECONCILE_EVERY) && at <= now) {
-            return Ok(());
-        }
-        self.reconciled_at = Some(now);
-        let count = self.store.count_schedules().await?.div_ceil(RECONCILE_ROUNDS).max(1) as usize;
-        let page = self.store.schedules(self.reconciled_to, count).await?;
-        self.reconciled_to = if page.len() < count { None } else { page.last().map(|schedule| schedule.id) };
-        for schedule in page {
-            let Some(subject) = self.store.subject(schedule.id, now).await? else { continue };
-            let Ok(timetable) = self.timetable(&subject.task.record.schedule) else { continue };
-            if subject.task.record.outage.is_some() || subject.task.record.plan_at.is_some_and(|at| at <= now) {
-                continue;
-            }
-            let cursor = subject.task.record.schedule.cursor.clone();
-            let write = replan::write(&subject, None, cursor, &timetable, &self.settings, &*self.ids, now);
-            let plan = write.plan.as_ref();
-            let differs = plan.is_some_and(|plan| !(plan.withdrawn.is_empty() && plan.moved.is_empty()));
-            if differs {
-                warn!(schedule.id = %schedule.id, "the plan of schedule {} was not what it should be", schedule.id);
-                self.write(&[write], &mut BTreeMap::new(), now).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// No rest is longer.
     pub fn poll(&self) -> SignedDuration {
         self.settings.poll.duration()
@@ -333,21 +310,6 @@ impl Planner {
 
     fn poll_at(&self, now: Timestamp) -> Timestamp {
         later(now, self.poll())
-    }
-
-    fn timetable(&mut self, schedule: &Arc<Schedule>) -> Result<Arc<Timetable>, CompileError> {
-        // A version says nothing: if commits were lost, another one may have come in its place.
-        if let Some((known, timetable)) = self.timetables.get(&schedule.id)
-            && known.has_timetable_of(schedule)
-        {
-            return Ok(Arc::clone(timetable));
-        }
-        let timetable = Arc::new(schedule.timetable(&self.settings.zones, &self.settings.calendars)?);
-        if TIMETABLES_MAX <= self.timetables.len() {
-            self.timetables.pop_first();
-        }
-        self.timetables.insert(schedule.id, (Arc::clone(schedule), Arc::clone(&timetable)));
-        Ok(timetable)
     }
 
     /// A schedule has been written: its zone may be new.

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::RunId;
 use punctual_core::journal::{PlannedRun, SkipEntry};
-use punctual_core::plan::{Planning, WaitingRun, catch_up};
-use punctual_core::run::Run;
+use punctual_core::plan::{Answer, catch_up};
 use punctual_core::time::Timetable;
+use punctual_kernel::due::next_of;
 use punctual_store::{PlanSubject, PlanWrite};
 
-use crate::ids::Ids;
 use crate::planner::later;
-use crate::replan::{PlanBase, answered, planned_run};
+use crate::replan::{PlanBase, planning};
 use crate::settings::Settings;
 
 /// How far apart the runs are that a recovery has no place for at once.
@@ -34,7 +33,7 @@ impl Recovering {
     pub(crate) fn writes(&mut self, mut recovered: Vec<Recovered>, now: Timestamp) -> Vec<PlanWrite> {
         let mut by_project: BTreeMap<Option<String>, Vec<(usize, usize)>> = BTreeMap::new();
         for (index, it) in recovered.iter_mut().enumerate() {
-            let due = it.runs().filter(|run| run.due_at <= now).count();
+            let due = it.runs().iter().filter(|run| run.due_at <= now).count();
             let places = (0..due).map(|turn| (turn, index));
             by_project.entry(it.project.clone()).or_default().extend(places);
         }
@@ -44,7 +43,7 @@ impl Recovering {
             turns.extend(places.into_iter().enumerate().map(|(turn, (_, index))| (turn, index)));
         }
         turns.sort_unstable();
-        let mut placed: Vec<Vec<Option<Timestamp>>> = vec![vec![]; recovered.len()];
+        let mut placed: Vec<Vec<Timestamp>> = vec![vec![]; recovered.len()];
         for (_, index) in turns {
             placed[index].push(self.find_place(now));
         }
@@ -53,13 +52,13 @@ impl Recovering {
     }
 
     /// The first runs of a recovery are due at once; those for which it has no place follow one after another.
-    fn find_place(&mut self, now: Timestamp) -> Option<Timestamp> {
+    fn find_place(&mut self, now: Timestamp) -> Timestamp {
         if 0 < self.left {
             self.left -= 1;
-            return None;
+            return now;
         }
         self.deferred += 1;
-        Some(later(now, APART * self.deferred))
+        later(now, APART * self.deferred)
     }
 }
 
@@ -67,8 +66,6 @@ impl Recovering {
 pub(crate) struct Recovered {
     project: Option<String>,
     write: PlanWrite,
-    /// Waiting runs that are kept, as they were.
-    waited: Vec<PlannedRun>,
 }
 
 impl Recovered {
@@ -77,72 +74,50 @@ impl Recovered {
         subject: &PlanSubject,
         timetable: &Timetable,
         settings: &Settings,
-        ids: &dyn Ids,
         now: Timestamp,
     ) -> Option<Recovered> {
         let record = &subject.task.record;
         let schedule = &record.schedule;
         let outage = record.outage?;
-        let mut waiting: Vec<&Run> =
-            subject.runs.iter().filter(|run| run.is_untouched() && run.key.is_slot()).collect();
-        waiting.sort_by_key(|run| (run.scheduled_at, run.id));
-        let brief = |run: &&Run| WaitingRun { id: run.id, scheduled_at: run.scheduled_at, due_at: run.due_at };
-        let waiting: Vec<WaitingRun> = waiting.iter().map(brief).collect();
-        let answered = answered(subject);
-        let planning = Planning { schedule, timetable, waiting: subject.task.waiting, answered: &answered };
-        let recovery = catch_up(&planning, &schedule.cursor, &outage, &waiting);
-
-        let skips = recovery.plan.skips().map(|range| SkipEntry::new(schedule, range)).collect();
-        let kept = recovery.kept.iter().filter_map(|id| subject.runs.iter().find(|run| run.id == *id));
-        let waited: Vec<PlannedRun> = kept.map(as_planned).collect();
-        let new = recovery.plan.runs().map(|slot| planned_run(RunId(ids.next(now)), schedule, timetable, slot));
-        let (mut moved, mut runs): (Vec<PlannedRun>, Vec<PlannedRun>) = (waited.clone(), new.collect());
+        let planning = planning(schedule, timetable, subject.task.waiting);
+        let caught_up = catch_up(&planning, &schedule.cursor, &outage, now);
+        let skips = caught_up.decisions.iter().filter_map(Answer::skip);
+        let skips = skips.map(|range| SkipEntry::new(schedule, range)).collect();
+        let slots = caught_up.decisions.iter().filter_map(Answer::run);
+        let mut runs: Vec<PlannedRun> = slots.map(|slot| PlannedRun::new(schedule, timetable.zone(), slot)).collect();
         let mut before: Option<RunId> = None;
-        for run in moved.iter_mut().chain(&mut runs) {
-            run.follows = before.filter(|_| recovery.is_in_order);
+        for run in &mut runs {
+            run.follows = before.filter(|_| caught_up.is_in_order);
             before = Some(run.id);
         }
-        let mut write = PlanBase::new(record, settings).write(skips, |entry| {
-            entry.cursor = recovery.plan.cursor.clone();
-            // A paused schedule has nothing to plan but its end; the others go on at once behind the outage.
+        let was_next = next_of(&planning).map(|slot| RunId::of(schedule.id, slot.scheduled_at, &slot.key()));
+        let write = PlanBase::new(record, settings).write(skips, |entry| {
+            entry.early.drop_passed(timetable, &caught_up.cursor);
+            entry.cursor = caught_up.cursor.clone();
+            // A paused schedule has nothing to plan but its end; the others go on at once after the outage.
             entry.plan_at = if schedule.is_active() { Some(now) } else { schedule.paused_until() };
-            entry.outage = recovery.rest;
+            entry.outage = caught_up.rest;
             // What stays planned may still be where older zone data had put it: that is for planning to see.
             entry.zone_data.clone_from(&record.zone_data);
+            entry.was_next = was_next.is_some() && was_next == runs.first().map(|run| run.id);
             entry.runs = runs;
-            entry.moved = moved;
         });
-        write.let_go = recovery.skipped;
-        Some(Recovered { project: schedule.project.clone(), write, waited })
+        Some(Recovered { project: schedule.project.clone(), write })
     }
 
     /// The runs that are made up for, in order.
-    fn runs(&mut self) -> impl Iterator<Item = &mut PlannedRun> {
-        let plan = self.write.plan.as_mut().expect("a recovery has a plan");
-        plan.moved.iter_mut().chain(&mut plan.runs)
+    fn runs(&mut self) -> &mut Vec<PlannedRun> {
+        &mut self.write.plan.as_mut().expect("a recovery has a plan").runs
     }
 
-    /// The write, when its runs that are due have got these places: another time for those that have to wait.
-    fn write(mut self, due_at: &[Option<Timestamp>], now: Timestamp) -> PlanWrite {
-        for (run, due_at) in self.runs().filter(|run| run.due_at <= now).zip(due_at) {
-            let Some(due_at) = *due_at else { continue };
-            run.due_at = due_at;
-            run.expires_at = run.expires_at.map(|expires_at| expires_at.max(due_at));
-        }
-        if let Some(plan) = &mut self.write.plan {
-            plan.moved.retain(|run| !self.waited.contains(run));
+    /// The write, when its runs that are due have got these places: now, or later for those that have to wait.
+    fn write(mut self, due_at: &[Timestamp], now: Timestamp) -> PlanWrite {
+        for (run, due_at) in self.runs().iter_mut().filter(|run| run.due_at <= now).zip(due_at) {
+            run.due_at = *due_at;
+            if now < *due_at {
+                run.expires_at = run.expires_at.map(|expires_at| expires_at.max(*due_at));
+            }
         }
         self.write
-    }
-}
-
-fn as_planned(run: &Run) -> PlannedRun {
-    PlannedRun {
-        id: run.id,
-        key: run.key.clone(),
-        scheduled_at: run.scheduled_at,
-        due_at: run.due_at,
-        expires_at: run.expires_at,
-        follows: run.follows,
     }
 }

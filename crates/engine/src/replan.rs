@@ -1,17 +1,14 @@
 //! From a planning decision to what is written.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
-use punctual_core::RunId;
 use punctual_core::journal::{PlanEntry, PlannedRun, ScheduleRecord, SkipEntry};
-use punctual_core::plan::{Plan, Planning, Standing, StandingState, ZoneData, expires_at, replan};
+use punctual_core::plan::{Pass, Planning, Standing, StandingState, replan};
 use punctual_core::run::Run;
 use punctual_core::schedule::{Cursor, Schedule};
-use punctual_core::time::{Slot, SlotKey, Timetable};
+use punctual_core::time::{Slot, Timetable};
+use punctual_kernel::due::{entry_of, next_of};
 use punctual_store::{Expected, PlanSubject, PlanWrite, ScheduleChange};
 
-use crate::ids::Ids;
 use crate::settings::Settings;
 
 /// What a write is based on, and what it leaves alone.
@@ -23,19 +20,10 @@ pub(crate) struct PlanBase {
 impl PlanBase {
     pub(crate) fn new(record: &ScheduleRecord, settings: &Settings) -> PlanBase {
         let schedule = &record.schedule;
-        let entry = PlanEntry {
-            schedule: schedule.id,
-            version: schedule.version,
-            cursor: schedule.cursor.clone(),
-            plan_at: record.plan_at,
-            zone_data: settings.zones.version().to_owned(),
-            outage: None,
-            runs: vec![],
-            moved: vec![],
-            withdrawn: vec![],
-        };
-        let (version, cursor) = (schedule.version, schedule.cursor.clone());
-        let expected = Expected::At { schedule: schedule.id, version, cursor, outage: record.outage };
+        let zone_data = settings.zones.version().to_owned();
+        let entry = PlanEntry { zone_data, outage: None, ..PlanEntry::unchanged(record) };
+        let (version, cursor, early) = (schedule.version, schedule.cursor.clone(), schedule.early.clone());
+        let expected = Expected::At { schedule: schedule.id, version, cursor, early, outage: record.outage };
         PlanBase { expected, entry }
     }
 
@@ -50,37 +38,31 @@ impl PlanBase {
         self.write(vec![], |entry| entry.plan_at = Some(at))
     }
 
-    /// New answers, and a new cursor.
-    pub(crate) fn planned(
+    /// The decisions of a pass; `was_next` is the slot that was the schedule's next one before.
+    pub(crate) fn passed(
         self,
-        schedule: &Schedule,
-        timetable: &Timetable,
-        plan: &Plan,
-        ids: &dyn Ids,
+        planning: &Planning<'_>,
+        passed: &Pass,
+        was_next: Option<&Slot>,
         now: Timestamp,
     ) -> PlanWrite {
-        let skips = plan.skips().map(|range| SkipEntry::new(schedule, range)).collect();
-        let runs = plan.runs().map(|slot| planned_run(RunId(ids.next(now)), schedule, timetable, slot)).collect();
+        let skips = passed.skips().map(|range| SkipEntry::new(planning.schedule, range)).collect();
         self.write(skips, |entry| {
-            entry.cursor = plan.cursor.clone();
-            // A pause that ends by itself is ended by planning.
-            entry.plan_at = plan.wake_at.or(schedule.paused_until());
-            entry.runs = runs;
+            let zone_data = std::mem::take(&mut entry.zone_data);
+            *entry = entry_of(planning, passed, was_next, &zone_data, now);
         })
     }
 
     pub(crate) fn write(mut self, skips: Vec<SkipEntry>, change: impl FnOnce(&mut PlanEntry)) -> PlanWrite {
         change(&mut self.entry);
-        let (change, let_go) = (ScheduleChange::None, vec![]);
-        PlanWrite { expected: self.expected, change, skips, let_go, plan: Some(self.entry), by: None }
+        let (change, cancelled) = (ScheduleChange::None, vec![]);
+        PlanWrite { expected: self.expected, change, skips, cancelled, plan: Some(self.entry), by: None }
     }
 }
 
-/// The run of a slot, with the end of its time.
-pub(crate) fn planned_run(id: RunId, schedule: &Schedule, timetable: &Timetable, slot: &Slot) -> PlannedRun {
-    let max_delay = schedule.policy.max_delay;
-    let expires_at = expires_at(max_delay, timetable.zone(), &slot.key(), slot.scheduled_at, slot.due_at);
-    PlannedRun::new(id, slot, expires_at)
+/// A schedule as planning sees it.
+pub(crate) fn planning<'a>(schedule: &'a Schedule, timetable: &'a Timetable, waiting: usize) -> Planning<'a> {
+    Planning { schedule, timetable, waiting, answered: schedule.early.keys() }
 }
 
 /// Compares the plan of a schedule with what `edited`, or it as it is, wants from `cursor` on, and writes the difference.
@@ -90,21 +72,17 @@ pub(crate) fn write(
     cursor: Cursor,
     timetable: &Timetable,
     settings: &Settings,
-    ids: &dyn Ids,
     now: Timestamp,
 ) -> PlanWrite {
-    let base = PlanBase::new(&subject.task.record, settings);
-    let schedule = edited.as_ref().unwrap_or(&subject.task.record.schedule);
+    let record = &subject.task.record;
+    let schedule = edited.as_ref().unwrap_or(&record.schedule);
     let standing: Vec<Standing> = subject.runs.iter().map(standing).collect();
-    // What stands is told below, and how firmly.
-    let (waiting, answered) = (subject.task.waiting, Planning::NONE_ANSWERED);
-    let planning = Planning { schedule, timetable, waiting, answered };
-    let is_same_data = subject.task.record.zone_data == settings.zones.version();
-    let planned_with = if is_same_data { ZoneData::InForce } else { ZoneData::Other };
-    let diff = replan(&planning, &cursor, planned_with, &standing, now);
+    let planning = planning(schedule, timetable, subject.task.waiting);
+    let diff = replan(&planning, &cursor, &standing, now);
     let moved = diff.stay.iter().filter_map(|(id, slot)| {
         let run = subject.runs.iter().find(|run| run.id == *id)?;
-        let mut planned = PlannedRun { follows: run.follows, ..planned_run(*id, schedule, timetable, slot) };
+        let planned = PlannedRun::new(schedule, timetable.zone(), slot);
+        let mut planned = PlannedRun { id: *id, follows: run.follows, ..planned };
         // A recovery may have put it off: what is due already keeps its place.
         if slot.due_at <= now && slot.scheduled_at == run.scheduled_at {
             (planned.due_at, planned.expires_at) = (run.due_at, run.expires_at);
@@ -114,32 +92,36 @@ pub(crate) fn write(
         (!is_same).then_some(planned)
     });
     let moved: Vec<PlannedRun> = moved.collect();
-    let mut write = base.planned(schedule, timetable, &diff.new, ids, now);
+    let was_next = next_slot(record, subject.task.waiting, settings);
+    let base = PlanBase::new(record, settings);
+    let mut write = base.passed(&planning, &diff.new, was_next.as_ref(), now);
     if let Some(plan) = &mut write.plan {
-        plan.version = schedule.version;
         plan.moved = moved;
         plan.withdrawn = diff.withdrawn;
-        plan.outage = subject.task.record.outage;
+        plan.outage = record.outage;
     }
-    wake_planner(&mut write, schedule, now);
+    wake_planner(&mut write, schedule, subject.task.live, now);
     if let Some(edited) = edited {
         write.change = ScheduleChange::Put(Box::new(edited));
     }
     write
 }
 
-/// Where time brings nothing more, planning has to see whether the schedule is over.
-pub(crate) fn wake_planner(write: &mut PlanWrite, schedule: &Schedule, now: Timestamp) {
+/// The next slot of a schedule as it is stored.
+pub(crate) fn next_slot(record: &ScheduleRecord, waiting: usize, settings: &Settings) -> Option<Slot> {
+    let timetable = settings.timetables().of(&record.schedule).ok()?;
+    next_of(&planning(&record.schedule, &timetable, waiting))
+}
+
+/// Where time brings nothing more, planning has to see whether the schedule is over. If it has a live run, that run's end wakes it.
+pub(crate) fn wake_planner(write: &mut PlanWrite, schedule: &Schedule, live: usize, now: Timestamp) {
     if let Some(plan) = &mut write.plan
         && schedule.is_active()
+        && live.saturating_sub(plan.withdrawn.len()) == 0
+        && plan.runs.is_empty()
     {
         plan.plan_at = plan.plan_at.or(Some(now));
     }
-}
-
-/// The slots that have their run already.
-pub(crate) fn answered(subject: &PlanSubject) -> BTreeSet<SlotKey> {
-    subject.runs.iter().map(|run| run.key.clone()).filter(SlotKey::is_slot).collect()
 }
 
 fn standing(run: &Run) -> Standing {

@@ -1,9 +1,10 @@
 //! Settings of a node.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use punctual_core::schedule::Timetables;
 use punctual_core::time::{Calendar, Zones};
 use punctual_core::{Elapsed, NodeId};
 use punctual_store::{About, Keep, Sign};
@@ -49,6 +50,18 @@ pub struct Settings {
     pub max_recovery_catch_ups: usize,
     /// How many records of started workflows each schedule keeps; all of them, if it is not said.
     pub records_kept: Option<Keep>,
+    /// What schedules compile to with this zone data and these calendars, made when it is first asked for.
+    pub compiled: Compiled,
+}
+
+/// What schedules compile to. A copy begins anew: its owner may have other zone data or calendars.
+#[derive(Debug, Default)]
+pub struct Compiled(OnceLock<Arc<Timetables>>);
+
+impl Clone for Compiled {
+    fn clone(&self) -> Compiled {
+        Compiled::default()
+    }
 }
 
 impl Settings {
@@ -74,7 +87,13 @@ impl Settings {
             output_kept: Elapsed::from_seconds(7 * DAY),
             max_recovery_catch_ups: 1_000,
             records_kept: None,
+            compiled: Compiled::default(),
         }
+    }
+
+    /// What schedules compile to.
+    pub fn timetables(&self) -> &Arc<Timetables> {
+        self.compiled.0.get_or_init(|| Arc::new(Timetables::new(Arc::clone(&self.zones), self.calendars.clone())))
     }
 
     /// How many runs of a class it carries out at once.

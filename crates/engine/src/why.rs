@@ -308,6 +308,12 @@ fn late(facts: &RunFacts<'_>, started_at: Option<Timestamp>) -> Option<Cause> {
         None if 1 < run.state.tally().attempt => return None,
         None => started_at?,
     };
+    if was_missed(facts) {
+        let delay = SignedDuration::from_secs(started_at.duration_since(run.scheduled_at).as_secs());
+        let sentence =
+            format!("it began {delay:#} after it was due: no node planned at its time, and it was caught up");
+        return Some(cause("caught_up", sentence));
+    }
     let delay = started_at.duration_since(run.due_at);
     if delay <= LATE_AFTER {
         return None;
@@ -316,16 +322,15 @@ fn late(facts: &RunFacts<'_>, started_at: Option<Timestamp>) -> Option<Cause> {
     if facts.touched.approved.is_some() {
         return Some(cause("late_start", format!("{late}: it waited for its approval")));
     }
-    if run.due_at + LATE_AFTER < made_at(run)? && run.key.is_slot() {
-        return Some(cause("caught_up", format!("{late}: nobody planned at its time, and it was made up for")));
-    }
     Some(cause("late_start", format!("{late}: it waited for a place, for another run, or for a server")))
 }
 
-/// When a run was written down: its id says so.
-fn made_at(run: &Run) -> Option<Timestamp> {
-    let (seconds, nanoseconds) = run.id.0.get_timestamp().map(|at| at.to_unix()).unwrap_or_default();
-    Timestamp::new(i64::try_from(seconds).ok()?, i32::try_from(nanoseconds).ok()?).ok()
+/// Whether an outage has missed the slot of a run: such a run is due when that is caught up, and not at its slot.
+fn was_missed(facts: &RunFacts<'_>) -> bool {
+    let run = facts.run;
+    let Some(schedule) = facts.schedule.filter(|_| run.key.is_slot()) else { return false };
+    let on_time = run.scheduled_at.checked_add(schedule.jitter.duration() + LATE_AFTER);
+    on_time.is_ok_and(|on_time| on_time < run.due_at)
 }
 
 fn waiting(on: WaitFor, wait_until: &str) -> Cause {
@@ -516,7 +521,7 @@ pub fn why_not(facts: &SlotFacts<'_>) -> Vec<Cause> {
     }
     if schedule.cursor.at < *at {
         return vec![match (now < at, has_server) {
-            (true, _) => cause("not_planned_yet", "its day has not been planned yet: a day is planned when it begins"),
+            (true, _) => cause("not_due", format!("its time comes at {}", shown(zone, *at))),
             (false, true) => cause("not_planned_yet", "planning has not come to it yet"),
             (false, false) => cause("no_server", missed(schedule)),
         }];

@@ -76,8 +76,9 @@ pub fn decide(claimed: &ClaimedRun, request: &StartRequest, now: Timestamp) -> A
 }
 
 fn zone_of(schedule: Option<&Schedule>, request: &StartRequest) -> Zone {
-    let own = schedule.and_then(|schedule| request.zones.get(&schedule.zone).ok());
-    own.unwrap_or_else(|| request.zones.get("UTC").expect("all zone data has UTC"))
+    let zones = request.timetables.zones();
+    let own = schedule.and_then(|schedule| zones.get(&schedule.zone).ok());
+    own.unwrap_or_else(|| zones.get("UTC").expect("all zone data has UTC"))
 }
 
 fn later(at: Timestamp, by: SignedDuration) -> Timestamp {

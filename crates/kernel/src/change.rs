@@ -16,8 +16,7 @@ use punctual_core::time::SlotKey;
 use punctual_core::{Actor, By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 use crate::types::{
-    AttemptReport, Cancellation, Claimed, Decision, Expected, PlanWrite, RunWritten, ScheduleChange, Settlement,
-    Written,
+    AttemptReport, Cancellation, Decision, Expected, PlanWrite, RunWritten, ScheduleChange, Settlement, Written,
 };
 
 /// The most runs whose time is over that one claim answers.
@@ -122,7 +121,7 @@ impl PlanWrite {
         let id = self.schedule();
         let plan = self.plan.iter();
         let mut wants = Wants { schedules: [id].into(), ..Wants::default() };
-        wants.runs.extend(&self.let_go);
+        wants.runs.extend(&self.cancelled);
         for plan in plan {
             wants.runs.extend(&plan.withdrawn);
             wants.runs.extend(plan.moved.iter().map(|run| run.id));
@@ -135,7 +134,7 @@ impl PlanWrite {
                 wants.planned_of = Some(id);
                 wants.names.extend(name_of(schedule));
             }
-            ScheduleChange::Delete { withdrawn } => wants.runs.extend(withdrawn),
+            ScheduleChange::Delete { withdrawn, .. } => wants.runs.extend(withdrawn),
         }
         wants
     }
@@ -147,6 +146,23 @@ pub fn plan(draft: &mut Draft, write: PlanWrite) -> Written {
         return Written::Done;
     }
     Written::Conflict
+}
+
+/// The mark of an outage that goes on, where a write would decide slots as if there was none: they are for catch-up to decide.
+pub fn missed_until(
+    world: &World,
+    write: &PlanWrite,
+    planned_until: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<PlanEntry> {
+    let record = world.schedules.get(&write.schedule()).filter(|record| record.outage.is_none())?;
+    let decides = write.plan.as_ref().is_some_and(|plan| !plan.runs.is_empty()) && write.cancelled.is_empty();
+    let is_edit = !matches!(write.change, ScheduleChange::None);
+    if !decides || is_edit || !is_as_expected(world, write) {
+        return None;
+    }
+    let outage = outage(planned_until, now)?;
+    Some(PlanEntry { outage: Some(outage), ..PlanEntry::unchanged(record) })
 }
 
 fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
@@ -165,8 +181,9 @@ fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
     }
     match (&write.expected, world.schedules.get(&id)) {
         (Expected::New, found) => found.is_none(),
-        (Expected::At { version, cursor, outage, .. }, Some(found)) => {
-            let is_same = found.schedule.version == *version && found.schedule.cursor == *cursor;
+        (Expected::At { version, cursor, early, outage, .. }, Some(found)) => {
+            let schedule = &found.schedule;
+            let is_same = schedule.version == *version && schedule.cursor == *cursor && schedule.early == *early;
             is_same && (write.plan.is_none() || found.outage == *outage)
         }
         (Expected::At { .. }, None) => false,
@@ -181,26 +198,13 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
     for skip in old {
         draft.add(Body::Skipped(skip))?;
     }
-    for run in write.let_go {
-        let run = draft.world.runs.get(&run).ok_or(JournalError::UnknownRun(run))?.clone();
-        if run.schedule != Some(id) {
-            return Err(JournalError::NotIts(run.id));
-        }
-        // It may have been claimed since, and wait for its next try: catch-up is not for those.
-        if !run.is_untouched() {
-            return Err(JournalError::NotPlanned(run.id));
-        }
-        draft.run_event(&run, RunEvent::Skipped(SkipReason::CatchUp))?;
-    }
+    let by = write.by.clone();
     match write.change {
         ScheduleChange::None => {}
         ScheduleChange::Put(schedule) => draft.add(Body::ScheduleChanged { schedule, by: write.by })?,
-        ScheduleChange::Delete { withdrawn } => {
+        ScheduleChange::Delete { withdrawn, next_gone } => {
             let record = draft.world.schedules.get(&id).ok_or(JournalError::UnknownSchedule(id))?;
-            let cursor = record.schedule.cursor.clone();
-            let zone_data = record.zone_data.clone();
-            let (plan_at, outage, runs, moved) = (None, None, vec![], vec![]);
-            let plan = PlanEntry { schedule: id, version, cursor, plan_at, zone_data, outage, runs, moved, withdrawn };
+            let plan = PlanEntry { plan_at: None, outage: None, withdrawn, next_gone, ..PlanEntry::unchanged(record) };
             draft.add(Body::Planned(plan))?;
             draft.add(Body::ScheduleDeleted { schedule: id, by: write.by })?;
         }
@@ -208,26 +212,24 @@ fn try_plan(draft: &mut Draft, write: PlanWrite) -> Result<(), JournalError> {
     for skip in new {
         draft.add(Body::Skipped(skip))?;
     }
-    write.plan.map_or(Ok(()), |plan| draft.add(Body::Planned(plan)))
+    write.plan.map_or(Ok(()), |plan| draft.add(Body::Planned(plan)))?;
+    draft.asked_by(by);
+    for run in write.cancelled {
+        let run = draft.world.runs.get(&run).ok_or(JournalError::UnknownRun(run))?.clone();
+        if run.schedule != Some(id) {
+            return Err(JournalError::NotIts(run.id));
+        }
+        if !run.is_untouched() {
+            return Err(JournalError::NotPlanned(run.id));
+        }
+        draft.run_event(&run, RunEvent::Cancelled)?;
+    }
+    Ok(())
 }
 
-/// How long claims wait for an outage to be made up for, at most: a schedule that cannot be planned must not stop the others.
-const CATCH_UP_WAIT: SignedDuration = SignedDuration::from_mins(5);
-
-/// How soon whoever waits for planning asks again.
-const PLANNING_REST: SignedDuration = SignedDuration::from_secs(1);
-
-/// Whether claims wait for planning: the planner's lease has ended, or an outage has come to its end just now and is not made
-/// up for. What became due in an outage is for catch-up to decide; if it were claimed before, it would run whatever that says.
-pub fn awaits_planning(planned_until: Option<Timestamp>, last_outage: Option<Timestamp>, now: Timestamp) -> bool {
-    let is_young = |until: Timestamp| until.checked_add(CATCH_UP_WAIT).is_ok_and(|wait_until| now < wait_until);
-    planned_until.is_some_and(|until| until < now) || last_outage.is_some_and(is_young)
-}
-
-/// The answer to a claim that comes before planning.
-pub fn planning_first(now: Timestamp) -> Claimed {
-    let next_at = now.checked_add(PLANNING_REST).ok();
-    Claimed { awaits_planning: true, next_at, ..Claimed::nothing(now) }
+/// Whether no node plans: what is due may have been missed by an outage, and that is for catch-up to decide.
+pub fn awaits_planning(planned_until: Option<Timestamp>, now: Timestamp) -> bool {
+    planned_until.is_none_or(|until| until < now)
 }
 
 /// Writes what admission decided about claimed runs.

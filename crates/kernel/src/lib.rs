@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod change;
 pub mod compare;
+pub mod due;
 mod error;
 pub mod fold;
 pub mod limits;

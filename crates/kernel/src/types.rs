@@ -6,10 +6,9 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{PlanEntry, ScheduleRecord, SkipEntry};
-use punctual_core::plan::{AgentApproval, Limits, Outage};
+use punctual_core::plan::{AgentApproval, EarlyDecisions, Limits, Outage};
 use punctual_core::run::{Outcome, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
-use punctual_core::schedule::{Cursor, Face, PauseKind, Schedule, ScheduleState};
-use punctual_core::time::Zones;
+use punctual_core::schedule::{Cursor, Face, PauseKind, Schedule, ScheduleState, Timetables};
 use punctual_core::{By, Elapsed, NodeId, RunId, ScheduleId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -55,8 +54,8 @@ pub struct PlanWrite {
     pub change: ScheduleChange,
     /// Slots that are answered without a run.
     pub skips: Vec<SkipEntry>,
-    /// Planned runs that an outage's catch-up lets go.
-    pub let_go: Vec<RunId>,
+    /// Runs that are cancelled once they are recorded: their slots are decided before their time.
+    pub cancelled: Vec<RunId>,
     /// What the plan is now; none for a schedule that is deleted.
     pub plan: Option<PlanEntry>,
     /// Who asked for the change of the schedule.
@@ -76,6 +75,8 @@ pub enum Expected {
         version: u64,
         /// Its cursor.
         cursor: Cursor,
+        /// Its early decisions.
+        early: EarlyDecisions,
         /// The outage that it was marked with. A plan that knew nothing of one must not wipe it out; what writes no plan does
         /// not.
         outage: Option<Outage>,
@@ -93,6 +94,8 @@ pub enum ScheduleChange {
     Delete {
         /// Its planned runs, which are withdrawn.
         withdrawn: Vec<RunId>,
+        /// The slot that was its next one.
+        next_gone: Option<RunId>,
     },
 }
 
@@ -139,9 +142,11 @@ pub struct Claimed {
     pub swept: usize,
     /// Whether runs at work were called off for others, so that their nodes have to be told.
     pub has_replaced: bool,
-    /// Whether nothing was given, and nothing answered, because planning comes first: nobody plans, or an outage is not made
-    /// up for yet. What it lets go must not begin before.
+    /// Whether slots are due that a start may not decide: no node plans, or an outage is not caught up. What catch-up would skip
+    /// must not begin before it.
     pub awaits_planning: bool,
+    /// Whether slots of more schedules are due than one start decides: it is to be asked again at once.
+    pub has_more_due: bool,
     /// When the next run becomes ready, finds another at work, or its time is over; `None` when only a change can bring something. That
     /// nobody has an agent any more is no time: who comes for another reason finds it.
     pub next_at: Option<Timestamp>,
@@ -151,7 +156,7 @@ impl Claimed {
     /// Nothing yet, and to be asked again at once.
     pub fn nothing(at: Timestamp) -> Claimed {
         let next_at = Some(at);
-        Claimed { at, runs: vec![], swept: 0, has_replaced: false, awaits_planning: false, next_at }
+        Claimed { at, runs: vec![], swept: 0, has_replaced: false, awaits_planning: false, has_more_due: false, next_at }
     }
 }
 
@@ -178,8 +183,10 @@ pub struct StartRequest {
     pub begun: Option<Arc<BTreeSet<(RunId, u64)>>>,
     /// What the node's operator says of its agents, by name.
     pub agents: Arc<BTreeMap<String, AgentFacts>>,
-    /// The zone data: a run's day is the day of its schedule's zone.
-    pub zones: Arc<Zones>,
+    /// How many schedules it decides the due slots of, at most.
+    pub due_max: usize,
+    /// What schedules compile to: when their slots are, and which day is a run's day.
+    pub timetables: Arc<Timetables>,
     /// How long a run waits for an approval, at most.
     pub approval_wait: Elapsed,
 }

@@ -251,7 +251,8 @@ impl From<EditError> for ApiError {
             EditError::NameTaken(_) => ApiError::conflict("name_taken", refused.to_string()),
             EditError::NotWaiting(_) => ApiError::conflict("not_waiting", refused.to_string()),
             EditError::OtherDigest(_) => ApiError::conflict("other_digest", refused.to_string()),
-            EditError::Busy(_) => ApiError::conflict("changed_meanwhile", refused.to_string()),
+            EditError::TooManyEarly(_) => ApiError::conflict("too_many_cancelled", refused.to_string()),
+            EditError::Busy(_) | EditError::BusyRun(_) => ApiError::conflict("changed_meanwhile", refused.to_string()),
             EditError::Store(error) => error.into(),
         }
     }

@@ -14,8 +14,8 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::api::{
-    approvals, describe, docs, executions, health, journal, metrics, nodes, openapi, output, past, projects, schedules,
-    stream, tokens, why,
+    approvals, describe, docs, executions, future, health, journal, metrics, nodes, openapi, output, past, projects,
+    schedules, stream, tokens, why,
 };
 use crate::app::App;
 use crate::auth::{Right, guard};
@@ -89,7 +89,7 @@ pub fn router(app: App) -> Router {
         .with(Right::Edit, routes!(schedules::pause))
         .with(Right::Edit, routes!(schedules::resume))
         .with(Right::View, routes!(schedules::preview))
-        .with(Right::View, routes!(executions::future))
+        .with(Right::View, routes!(future::future))
         .with(Right::View, routes!(executions::show))
         .with(Right::Edit, routes!(executions::cancel))
         .with(Right::Edit, routes!(executions::trigger))

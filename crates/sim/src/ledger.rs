@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Body, Entry, SkipEntry, World};
 use punctual_core::plan::Limits;
 use punctual_core::run::Run;
@@ -68,7 +68,7 @@ impl Ledger {
         Ledger {
             world: World::default(),
             lives: Lives::default(),
-            slots: Slots::new(setup.calendars.clone()),
+            slots: Slots::new(setup.calendars.clone(), patience(setup)),
             nodes: Nodes::default(),
             effects: Effects::default(),
             acks: Acks::default(),
@@ -118,6 +118,7 @@ impl Ledger {
             runs.extend(touched(entry));
             schedules.extend(entry.body.schedule());
         }
+        self.slots.committed(&self.world)?;
         self.commits += 1;
         self.compare(state, &runs, &schedules)?;
         if self.commits.is_multiple_of(COMPARE_EVERY) { self.compare_all(state) } else { Ok(()) }
@@ -133,13 +134,21 @@ impl Ledger {
         }
         caps::check(entry, &self.world, &self.limits, moment)?;
         self.nodes.check(entry, &self.world, state, moment, self.is_shared)?;
-        self.slots.take(entry, &self.world, moment)?;
+        self.slots.take(entry, &self.world, moment, state.planner.map(|planner| planner.until))?;
+        let outage = match &entry.body {
+            Body::PlannerTaken { outage, .. } => *outage,
+            _ => None,
+        };
+        let unmarked = outage.map(|_| self.world.schedules.clone());
         let happened = events(entry);
         let before: BTreeMap<RunId, Run> =
             happened.iter().filter_map(|(id, _)| Some((*id, self.world.runs.get(id)?.clone()))).collect();
         self.world
             .apply(entry)
             .map_err(|error| Violation { rule: "fold", what: format!("entry {}: {error}", entry.seq) })?;
+        if let (Some(outage), Some(before)) = (outage, unmarked) {
+            self.slots.marked(&outage, &before, &self.world)?;
+        }
         if let Some(stretch) = &mut self.stretch {
             stretch.note(entry, &self.world);
         }
@@ -166,6 +175,11 @@ impl Ledger {
         }
         ensure("I19", false, || differences(&self.world, &state.world).join("; "))
     }
+}
+
+/// How late a slot may be decided that no outage missed: as long as a planner's lease can stand still, and a little.
+fn patience(setup: &Setup) -> SignedDuration {
+    SignedDuration::try_from(setup.lease + setup.poll + Duration::from_secs(60)).unwrap_or(SignedDuration::ZERO)
 }
 
 fn touched(entry: &Entry) -> Vec<RunId> {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::schedule::{Cursor, Schedule};
-use punctual_core::time::{Calendar, Slot, Timetable, Zones};
+use punctual_core::time::{Calendar, Slot, SlotKey, Timetable, Zones};
 
 /// A version in force.
 #[derive(Debug, Clone)]
 pub(crate) struct Version {
     pub(crate) schedule: Schedule,
-    /// From when on its slots want answers.
+    /// From when on its slots are to be decided.
     pub(crate) from: Cursor,
     pub(crate) timetable: Arc<Timetable>,
     pub(crate) zone_data: String,
@@ -31,10 +31,19 @@ impl Version {
         }
     }
 
-    /// The slots that want an answer, up to an instant.
+    /// The slots that are to be decided, up to an instant.
     pub(crate) fn slots_until(&self, until: Timestamp) -> impl Iterator<Item = Slot> {
         let slots = self.timetable.slots(self.from.starts_behind(&self.timetable)).looking_at(usize::MAX);
         slots.take_while(move |slot| slot.scheduled_at <= until).filter(|slot| self.from.is_new(slot))
+    }
+
+    /// The slots that a cursor passes on its way to another, those aside that are decided already.
+    pub(crate) fn passed(&self, from: &Cursor, to: &Cursor, is_decided: impl Fn(&SlotKey) -> bool) -> Vec<Slot> {
+        let after = from.starts_behind(&self.timetable);
+        // Slots of other zones and second passes may lie on either side of what a clock has shown.
+        let slots = self.timetable.slots(after).looking_at(usize::MAX);
+        let slots = slots.take_while(|slot| slot.scheduled_at <= to.at);
+        slots.filter(|slot| from.is_new(slot) && !to.is_new(slot) && !is_decided(&slot.key())).collect()
     }
 
     /// The slots from one to another by their keys, if they are slots of this version in this order.

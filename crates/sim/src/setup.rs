@@ -107,6 +107,7 @@ impl Setup {
             min_interval: Elapsed::from_seconds(300),
             approval_wait: Elapsed::from_seconds(3_600),
             zones: Arc::clone(zones),
+            compiled: Default::default(),
             calendars: self.calendars.clone(),
             drain: Elapsed::from_seconds(120),
             runs_kept: self.runs_kept,

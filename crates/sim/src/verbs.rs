@@ -40,6 +40,10 @@ impl Schedules for FaultyStore {
         self.call("schedule", Read, self.rows().schedule(id)).await
     }
 
+    async fn schedule_of_slot(&self, run: RunId) -> Result<Option<Schedule>> {
+        self.call("schedule_of_slot", Read, self.rows().schedule_of_slot(run)).await
+    }
+
     async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
         self.call("schedules", Read, self.rows().schedules(after, limit)).await
     }

@@ -28,6 +28,9 @@ pub trait Schedules: Send + Sync {
     /// One schedule.
     async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>>;
 
+    /// The schedule that the id of a slot's run names ([`RunId::of`]), whether the run is there or not.
+    async fn schedule_of_slot(&self, run: RunId) -> Result<Option<Schedule>>;
+
     /// Schedules behind `after`, by id.
     async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>>;
 
@@ -105,14 +108,13 @@ pub trait Claims: Send + Sync {
     /// agent nobody has had for a while. One claim answers [`crate::change::SWEEP_MAX`] of them at most; if there were as
     /// many, it claims nothing and comes again at once.
     ///
-    /// While planning comes first ([`crate::change::awaits_planning`]), it does none of this.
-    ///
     /// Runs are taken lane by lane ([`punctual_core::plan::Lane::rank`]), within a lane by due time and id, and never
     /// beyond a limit. When this returns, the claims are durable and no other node holds these runs.
     /// [`crate::StoreError::LeaseEnded`] if the node's lease has ended, taken for dead or not: it has to renew it first.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed>;
 
-    /// Claims ready runs, decides about each ([`punctual_kernel::admission`]), and begins those that may start: in one transaction.
+    /// Gives each slot that is due its run or its skip ([`punctual_kernel::due`]), claims ready runs, decides about each
+    /// ([`punctual_kernel::admission`]), and begins those that may start: in one transaction. Slots wait while no node plans.
     async fn start(&self, request: &StartRequest) -> Result<Started>;
 
     /// Writes what admission decided about claimed runs. One answer each, in order. A run that was let in does not begin if its

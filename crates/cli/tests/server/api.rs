@@ -474,7 +474,7 @@ fn why_answers_for_runs_and_for_times() {
         |at: &str| api.get(&format!("{path}/why?at={at}")).json(200)["causes"][0]["code"].as_str().unwrap().to_owned();
     assert_eq!(code("2026-01-03T09:00:00"), "no_slot", "a Saturday");
     assert_eq!(code("2026-01-05T09:00:00"), "before_creation");
-    assert_eq!(code("2099-01-05T09:00:00"), "not_planned_yet");
+    assert_eq!(code("2099-01-05T09:00:00"), "not_due");
     assert_eq!(api.get(&format!("{path}/why?at=soon")).problem(422), "invalid_value");
     let body = json!({"agentId": "flaky", "scheduleType": "IMMEDIATE", "executorPolicy": {"maxAttempts": 1}});
     let schedule = api.post("/api/schedules", body).json(201);

@@ -30,6 +30,7 @@ mod reload;
 mod results;
 mod schemathesis;
 mod settings;
+mod slots_ahead;
 mod slow_clients;
 mod stand_in;
 mod stops;

@@ -7,11 +7,11 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use super::world::ScheduleRecord;
-use crate::plan::{Outage, SkipRange};
+use crate::plan::{EarlyDecisions, Outage, SkipRange, expires_at};
 use crate::run::{Report, Run, RunEvent, SkipReason};
 use crate::schedule::{Cursor, Pause, Schedule, WorkflowStart};
 use crate::stable_hash::StableHash;
-use crate::time::{Slot, SlotKey};
+use crate::time::{Slot, SlotKey, Zone};
 use crate::{By, NodeId, RunId, ScheduleId, Token, TokenId};
 
 /// One line of the journal.
@@ -223,9 +223,21 @@ pub struct PlanEntry {
     pub plan_at: Option<Timestamp>,
     /// The version of the zone data that was used.
     pub zone_data: String,
+    /// The slots after the cursor that are decided already, all of them.
+    #[serde(default, skip_serializing_if = "EarlyDecisions::is_empty")]
+    pub early: EarlyDecisions,
     /// What is left of an outage that is being made up for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// The slot that has become the schedule's next one. It has no run yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<PlannedRun>,
+    /// The slot that was its next one, and is a slot no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_gone: Option<RunId>,
+    /// Whether the first of the new runs is that of the slot that was its next one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_next: bool,
     /// Runs that are new.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<PlannedRun>,
@@ -235,6 +247,28 @@ pub struct PlanEntry {
     /// Runs that are gone. Their slots may come back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withdrawn: Vec<RunId>,
+}
+
+impl PlanEntry {
+    /// Everything stays as a schedule has it.
+    pub fn unchanged(record: &ScheduleRecord) -> PlanEntry {
+        let schedule = &record.schedule;
+        PlanEntry {
+            schedule: schedule.id,
+            version: schedule.version,
+            cursor: schedule.cursor.clone(),
+            plan_at: record.plan_at,
+            zone_data: record.zone_data.clone(),
+            early: schedule.early.clone(),
+            outage: record.outage,
+            next: None,
+            next_gone: None,
+            was_next: false,
+            runs: vec![],
+            moved: vec![],
+            withdrawn: vec![],
+        }
+    }
 }
 
 /// A run that is planned for a slot. What else it is follows from the schedule.
@@ -258,10 +292,12 @@ pub struct PlannedRun {
 }
 
 impl PlannedRun {
-    /// The run that answers a slot.
-    pub fn new(id: RunId, slot: &Slot, expires_at: Option<Timestamp>) -> PlannedRun {
-        let (scheduled_at, due_at) = (slot.scheduled_at, slot.due_at);
-        PlannedRun { id, key: slot.key(), scheduled_at, due_at, expires_at, follows: None }
+    /// The run that answers a slot of a schedule.
+    pub fn new(schedule: &Schedule, zone: &Zone, slot: &Slot) -> PlannedRun {
+        let (scheduled_at, due_at, key) = (slot.scheduled_at, slot.due_at, slot.key());
+        let id = RunId::of(schedule.id, scheduled_at, &key);
+        let expires_at = expires_at(schedule.policy.max_delay, zone, &key, scheduled_at, due_at);
+        PlannedRun { id, key, scheduled_at, due_at, expires_at, follows: None }
     }
 }
 

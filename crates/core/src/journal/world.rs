@@ -14,7 +14,7 @@ use super::entry::{Attempt, Body, Checkpoint, Entry, PlanEntry};
 use super::error::JournalError;
 use crate::plan::Outage;
 use crate::run::{AttemptEnd, Run, RunEvent, RunState, Terms};
-use crate::schedule::{Overlap, Schedule};
+use crate::schedule::{Overlap, Schedule, Trigger};
 use crate::time::SlotKey;
 use crate::{RunId, ScheduleId, Token, TokenId};
 
@@ -55,6 +55,12 @@ impl ScheduleRecord {
     /// A schedule that has just been written: planning has everything to do.
     pub fn new(schedule: Schedule, at: Timestamp) -> ScheduleRecord {
         ScheduleRecord { schedule: Arc::new(schedule), plan_at: Some(at), zone_data: String::new(), outage: None }
+    }
+
+    /// Whether an outage may have missed a slot of it: the next one lies before its end, or no time is known for the next.
+    pub fn may_miss(&self, outage: &Outage) -> bool {
+        let has_slots = self.schedule.is_active() && !matches!(self.schedule.trigger, Trigger::OnEvent(_));
+        self.outage.is_some() || self.plan_at.map_or(has_slots, |plan_at| plan_at <= outage.until)
     }
 }
 
@@ -274,6 +280,7 @@ impl World {
             // What its runs have done goes on, whatever the edit knew of it.
             schedule.runs_started = record.schedule.runs_started;
             schedule.read_until = record.schedule.read_until;
+            schedule.early = record.schedule.early.clone();
         }
         let outage = before.and_then(|record| record.outage);
         let id = schedule.id;
@@ -305,6 +312,7 @@ impl World {
         let record = self.schedules.get_mut(&plan.schedule).expect("the entry has been checked");
         let schedule = Arc::make_mut(&mut record.schedule);
         schedule.cursor = plan.cursor.clone();
+        schedule.early = plan.early.clone();
         record.plan_at = plan.plan_at;
         record.zone_data.clone_from(&plan.zone_data);
         record.outage = plan.outage;
@@ -313,24 +321,7 @@ impl World {
         }
         let terms = Arc::new(Terms::of(&record.schedule));
         for planned in &plan.runs {
-            let run = Run {
-                id: planned.id,
-                schedule: Some(plan.schedule),
-                version: plan.version,
-                key: planned.key.clone(),
-                scheduled_at: planned.scheduled_at,
-                due_at: planned.due_at,
-                expires_at: planned.expires_at,
-                follows: planned.follows,
-                terms: Arc::clone(&terms),
-                state: RunState::planned(planned.due_at, self.epoch_floor),
-                started_at: None,
-                ended_at: None,
-                has_started: false,
-                is_parked: false,
-                is_cancelling: false,
-                last_end: None,
-            };
+            let run = Run::of_slot(&record.schedule, &terms, planned, self.epoch_floor);
             self.runs.insert(run.id, run);
         }
     }
@@ -349,8 +340,9 @@ impl World {
         if reads && *event == RunEvent::Succeeded && record.schedule.read_until < Some(run.scheduled_at) {
             Arc::make_mut(&mut record.schedule).read_until = Some(run.scheduled_at);
         }
-        // Time brings nothing more: now that a run is over, the schedule may be too, or have a place for another.
-        if run.state.is_final() && record.plan_at.is_none() && record.schedule.is_active() {
+        // Time alone brings nothing more. Now that a run has started or is over, the schedule may be over too, or have a place
+        // for another run.
+        if (counts || run.state.is_final()) && record.plan_at.is_none() && record.schedule.is_active() {
             record.plan_at = Some(at);
         }
     }
@@ -362,10 +354,10 @@ impl World {
         run.last_end = Some(AttemptEnd { epoch: attempt.epoch, digest, state: run.state });
     }
 
-    /// Everything is marked, and each schedule finds out by itself what it has missed.
+    /// What may have missed a slot is marked, and finds out by itself which.
     fn take_outage(&mut self, outage: Option<Outage>) {
         let Some(outage) = outage else { return };
-        for record in self.schedules.values_mut() {
+        for record in self.schedules.values_mut().filter(|record| record.may_miss(&outage)) {
             record.outage = Some(record.outage.map_or(outage, |earlier| earlier.and(outage)));
         }
     }

@@ -1,22 +1,16 @@
 //! A plan: the answers to slots, in order, and where to go on.
 
-use jiff::Timestamp;
-
 use crate::run::SkipReason;
 use crate::schedule::Cursor;
 use crate::time::Slot;
 
-/// What planning decided.
+/// Decisions about slots while they are being taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The answers, in order: one for every slot up to the cursor that had none.
-    pub answers: Vec<Answer>,
-    /// The frontier behind these answers.
-    pub cursor: Cursor,
-    /// When planning has something to do again; `None` when only a change can bring something.
-    pub wake_at: Option<Timestamp>,
-    /// Whether time will never bring another slot.
-    pub is_over: bool,
+    pub(crate) answers: Vec<Answer>,
+    /// The frontier after these answers.
+    pub(crate) cursor: Cursor,
     /// Whether the next skipped slot follows directly on the last answer.
     is_contiguous: bool,
 }
@@ -31,7 +25,23 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// The slot that gets a run, if it is one.
+    pub fn run(&self) -> Option<&Slot> {
+        match self {
+            Answer::Run(slot) => Some(slot),
+            Answer::Skip(_) => None,
+        }
+    }
+
     /// The skipped slots, if it is no run.
+    pub fn skip(&self) -> Option<&SkipRange> {
+        match self {
+            Answer::Run(_) => None,
+            Answer::Skip(range) => Some(range),
+        }
+    }
+
+    /// The same, taken out.
     pub fn into_skip(self) -> Option<SkipRange> {
         match self {
             Answer::Run(_) => None,
@@ -56,25 +66,9 @@ pub struct SkipRange {
 }
 
 impl Plan {
-    /// Nothing to do until something changes.
+    /// Nothing decided yet.
     pub(crate) fn nothing(cursor: &Cursor) -> Plan {
-        Plan { answers: vec![], cursor: cursor.clone(), wake_at: None, is_over: false, is_contiguous: true }
-    }
-
-    /// The slots that get a run.
-    pub fn runs(&self) -> impl Iterator<Item = &Slot> {
-        self.answers.iter().filter_map(|answer| match answer {
-            Answer::Run(slot) => Some(slot),
-            Answer::Skip(_) => None,
-        })
-    }
-
-    /// The slots that get none.
-    pub fn skips(&self) -> impl Iterator<Item = &SkipRange> {
-        self.answers.iter().filter_map(|answer| match answer {
-            Answer::Run(_) => None,
-            Answer::Skip(range) => Some(range),
-        })
+        Plan { answers: vec![], cursor: cursor.clone(), is_contiguous: true }
     }
 
     /// Answers a slot with a run.

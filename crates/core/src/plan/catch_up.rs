@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Planning;
 use super::answering::{Decision, End, answer};
-use super::answers::Plan;
-use crate::RunId;
+use super::answers::{Answer, Plan};
 use crate::run::SkipReason;
 use crate::schedule::{CatchUp, CatchUpMode, Cursor};
 use crate::time::{Slot, just_before};
@@ -39,78 +38,54 @@ impl Outage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
-    /// Waiting runs from here on; `None` keeps none of them.
-    pub waiting_from: Option<Timestamp>,
-    /// Slots that nobody planned, from here on; `None` keeps none of them.
-    pub unplanned_from: Option<Timestamp>,
-    /// Both up to here.
+    /// From here on; `None` keeps none of them.
+    pub from: Option<Timestamp>,
+    /// Up to here.
     pub until: Timestamp,
 }
 
-/// A run that was planned before the outage and was never claimed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WaitingRun {
-    /// The run.
-    pub id: RunId,
-    /// When its slot was scheduled.
-    pub scheduled_at: Timestamp,
-    /// When it became due.
-    pub due_at: Timestamp,
-}
-
-/// What catch-up decided.
+/// What catch-up decided about the slots of an outage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovery {
-    /// The answers to the slots that had not been planned.
-    pub plan: Plan,
-    /// Waiting runs that the policy keeps, in order; they come before those of the plan.
-    pub kept: Vec<RunId>,
-    /// Waiting runs that it lets go: each ends as skipped for `catch_up`.
-    pub skipped: Vec<RunId>,
-    /// Whether each run may be claimed only when the one before it has started.
+pub struct CatchUpPass {
+    /// The decisions in order of their slots: a run for each that is kept, ranges of skips for the rest.
+    pub decisions: Vec<Answer>,
+    /// The frontier after them. The clocks of all zones of the trigger are set to it.
+    pub cursor: Cursor,
+    /// Whether each run may start only when the one before it has started. The caller says so in the runs, and paces their due times.
     pub is_in_order: bool,
-    /// What is left of the outage when one call was not enough.
+    /// What is left of the outage when one call was not enough, with the decision that was taken. Catching up goes on with it.
     pub rest: Option<Outage>,
 }
 
-/// Applies the catch-up policy to an outage: to runs that became due in it and to slots that nobody planned.
+/// Applies the catch-up policy to the slots after the cursor that an outage missed, [`WORK_MAX`] of them at most.
 ///
-/// `waiting` are the schedule's never-claimed runs. Those that became due before the outage or behind it are merely
-/// waiting, and left alone.
-pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[WaitingRun]) -> Recovery {
-    let schedule = planning.schedule;
-    let missed = |run: &&WaitingRun| outage.from < run.due_at && run.due_at <= outage.until;
-    let missed: Vec<WaitingRun> = waiting.iter().filter(missed).copied().collect();
-    let kept = outage.kept.unwrap_or_else(|| choose(planning, cursor, outage, &missed));
-    let (kept_runs, skipped_runs): (Vec<WaitingRun>, Vec<WaitingRun>) =
-        missed.iter().partition(|run| kept.has(kept.waiting_from, run.scheduled_at));
-    let ids = |runs: Vec<WaitingRun>| runs.iter().map(|run| run.id).collect();
-    let mut recovery = Recovery {
-        plan: Plan::nothing(cursor),
-        kept: ids(kept_runs),
-        skipped: ids(skipped_runs),
-        is_in_order: schedule.policy.catch_up.mode == CatchUpMode::All,
-        rest: None,
-    };
+/// The policy is asked once per outage: later calls get the decision with [`CatchUpPass::rest`], whatever the policy says by then.
+/// Slots later than `now` were not missed, should the outage claim to end there because a clock was set back. A paused schedule
+/// catches nothing up: the end of its pause decides its slots. `planning.answered` are the schedule's early decisions,
+/// `planning.waiting` its live runs that have not started; those were recorded before the outage and are not its own.
+///
+/// [`WORK_MAX`]: super::WORK_MAX
+pub fn catch_up(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, now: Timestamp) -> CatchUpPass {
+    let Planning { schedule, timetable, .. } = *planning;
+    let is_in_order = schedule.policy.catch_up.mode == CatchUpMode::All;
     if !schedule.is_active() {
-        return recovery;
+        return CatchUpPass { decisions: vec![], cursor: cursor.clone(), is_in_order, rest: None };
     }
-    let end = answer_missed(&mut recovery.plan, planning, cursor, outage, &kept);
-    recovery.plan.wake_at = Some(outage.until);
-    if let End::Work { .. } = end {
-        recovery.rest = Some(Outage { kept: Some(kept), ..*outage });
+    let outage = Outage { until: outage.until.min(now), ..*outage };
+    let kept = outage.kept.unwrap_or_else(|| choose(planning, cursor, &outage));
+    let mut plan = Plan::nothing(cursor);
+    let end = decide_missed(&mut plan, planning, cursor, &outage, &kept);
+    let Plan { answers: decisions, cursor: mut frontier, .. } = plan;
+    let mut rest = None;
+    if let End::Work { next_at } = end {
+        frontier.set_clocks_before(timetable, next_at.unwrap_or(Timestamp::MAX));
+        rest = Some(Outage { kept: Some(kept), ..outage });
     }
-    recovery
+    CatchUpPass { decisions, cursor: frontier, is_in_order, rest }
 }
 
-/// Answers the slots of an outage that nobody planned: what is kept runs, what is closed keeps its own reason.
-pub(super) fn answer_missed(
-    plan: &mut Plan,
-    planning: &Planning<'_>,
-    cursor: &Cursor,
-    outage: &Outage,
-    kept: &Kept,
-) -> End {
+/// Decides the slots of an outage: what is kept runs, what is closed keeps its own reason.
+fn decide_missed(plan: &mut Plan, planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, kept: &Kept) -> End {
     let mut runs_left = planning.schedule.runs_left(planning.waiting);
     answer(plan, planning.timetable, cursor.at, outage.until, |slot| {
         if !planning.is_undecided(cursor, slot) {
@@ -119,8 +94,8 @@ pub(super) fn answer_missed(
         if let Some(reason) = slot.skipped {
             return Decision::Skip(reason);
         }
-        // What jitter makes due behind the outage was not missed.
-        let runs = kept.has(kept.unplanned_from, slot.scheduled_at) || outage.until < slot.due_at;
+        // What jitter makes due after the outage was not missed.
+        let runs = kept.has(slot.scheduled_at) || outage.until < slot.due_at;
         if runs && 0 < runs_left {
             runs_left -= 1;
             return Decision::Run;
@@ -130,52 +105,42 @@ pub(super) fn answer_missed(
 }
 
 impl Kept {
-    fn has(&self, from: Option<Timestamp>, at: Timestamp) -> bool {
-        from.is_some_and(|from| from <= at) && at <= self.until
+    fn has(&self, at: Timestamp) -> bool {
+        self.from.is_some_and(|from| from <= at) && at <= self.until
     }
 }
 
 /// Which of the missed slots the policy keeps.
-pub(super) fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage, waiting: &[WaitingRun]) -> Kept {
+fn choose(planning: &Planning<'_>, cursor: &Cursor, outage: &Outage) -> Kept {
     let policy = planning.schedule.policy.catch_up;
-    let window_starts = policy.window.and_then(|window| outage.until.checked_sub(window.duration()).ok());
+    let until = outage.until;
+    let window_starts = policy.window.and_then(|window| until.checked_sub(window.duration()).ok());
     let oldest = window_starts.unwrap_or(Timestamp::MIN);
-    let mut waiting: Vec<Timestamp> = waiting.iter().map(|run| run.scheduled_at).filter(|at| oldest <= *at).collect();
-    waiting.sort_unstable();
-    // Waiting runs are planned already, so they need no place among the runs that are left.
     let runs_left = planning.schedule.runs_left(planning.waiting);
     let is_missed = |slot: &Slot| {
-        // The slots of a pause are its own to answer.
-        let is_open = planning.schedule.is_active() && slot.skipped.is_none() && slot.due_at <= outage.until;
-        is_open && cursor.is_new(slot) && oldest <= slot.scheduled_at && !planning.has_answer(slot)
+        let is_open = slot.skipped.is_none() && slot.due_at <= until;
+        is_open && oldest <= slot.scheduled_at && planning.is_undecided(cursor, slot)
     };
     let starts_behind = cursor.starts_behind(planning.timetable);
     let kept_max = match policy.mode {
-        CatchUpMode::None => return Kept { waiting_from: None, unplanned_from: None, until: outage.until },
+        CatchUpMode::None => return Kept { from: None, until },
         CatchUpMode::First => {
             let slots = planning.timetable.slots(starts_behind.max(just_before(oldest))).looking_at(SCAN_MAX);
-            let mut unplanned = slots.take_while(|slot| slot.scheduled_at <= outage.until).filter(is_missed);
-            let waiting_from = waiting.first().copied();
-            let is_free = waiting_from.is_none() && 0 < runs_left;
-            let unplanned_from = is_free.then(|| unplanned.next()).flatten().map(|slot| slot.scheduled_at);
-            let until = waiting_from.or(unplanned_from).unwrap_or(outage.until);
-            return Kept { waiting_from, unplanned_from, until };
+            let mut missed = slots.take_while(|slot| slot.scheduled_at <= until).filter(is_missed);
+            let from = (0 < runs_left).then(|| missed.next()).flatten().map(|slot| slot.scheduled_at);
+            return Kept { from, until: from.unwrap_or(until) };
         }
         CatchUpMode::Latest => 1,
         // All of them, without counting: there may be very many.
         CatchUpMode::All if policy.max == CatchUp::UNLIMITED && runs_left == usize::MAX => {
-            let everything = Some(oldest);
-            return Kept { waiting_from: everything, unplanned_from: everything, until: outage.until };
+            return Kept { from: Some(oldest), until };
         }
         CatchUpMode::All => policy.max as usize,
     };
-    // From the latest backwards: first what nobody planned, then what waits.
-    let behind = outage.until.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX);
-    let slots = planning.timetable.before(behind).looking_at(SCAN_MAX);
-    let unplanned = slots.take_while(|slot| starts_behind < slot.scheduled_at).filter(is_missed);
-    let unplanned = unplanned.map(|slot| slot.scheduled_at).take(kept_max.min(runs_left));
-    let unplanned: Vec<Timestamp> = unplanned.collect();
-    let left_out = waiting.len().saturating_sub(kept_max - unplanned.len());
-    let waiting_from = waiting.get(left_out).copied();
-    Kept { waiting_from, unplanned_from: unplanned.last().copied(), until: outage.until }
+    // From the latest backwards.
+    let after = until.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX);
+    let slots = planning.timetable.before(after).looking_at(SCAN_MAX);
+    let missed = slots.take_while(|slot| starts_behind < slot.scheduled_at).filter(is_missed);
+    let from = missed.map(|slot| slot.scheduled_at).take(kept_max.min(runs_left)).last();
+    Kept { from, until }
 }

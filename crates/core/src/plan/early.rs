@@ -30,6 +30,11 @@ pub struct EarlyDecisions(BTreeSet<SlotKey>);
 pub struct TooManyEarlyDecisions;
 
 impl EarlyDecisions {
+    /// Whether no slot is decided.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The slots that are decided.
     pub fn keys(&self) -> &BTreeSet<SlotKey> {
         &self.0

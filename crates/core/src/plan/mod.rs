@@ -7,9 +7,7 @@ mod admission;
 mod answering;
 mod answers;
 mod catch_up;
-mod catch_up_slots;
 mod day;
-mod due;
 mod early;
 mod lane;
 mod next;
@@ -19,23 +17,24 @@ mod replan;
 mod view;
 
 pub use admission::{Admission, AgentApproval, Candidate, Facts, ParkReason, admit};
-pub use answers::{Answer, Plan, SkipRange};
-pub use catch_up::{Kept, Outage, Recovery, WaitingRun, catch_up};
-pub use catch_up_slots::{CatchUpPass, catch_up_slots};
-pub use day::{DAY_ENDED_AFTER, LOOK_AHEAD, day_ended_at, expires_at, horizon};
-pub use due::{PLAN_AHEAD_MAX, plan};
+pub use answers::{Answer, SkipRange};
+pub use catch_up::{CatchUpPass, Kept, Outage, catch_up};
+pub use day::{DAY_ENDED_AFTER, day_ended_at, expires_at};
 pub use early::{EARLY_DECISIONS_MAX, EarlyDecisions, TooManyEarlyDecisions};
 pub use lane::{Held, Lane, Limits, PRIORITY_WORTH};
 pub use next::{NextSlot, Upcoming, next_slot};
 pub use pass::{Pass, pass};
-pub use pause::skip_until;
-pub use replan::{Diff, Standing, StandingState, ZoneData, replan};
+pub use pause::{SkipPass, skip_until};
+pub use replan::{Diff, Standing, StandingState, replan};
 pub use view::{SlotCount, SlotStatus, SlotView, ViewedSlot, count_day, count_slots, slot_with_id, view_slots};
 
 use std::collections::BTreeSet;
 
 use crate::schedule::{Cursor, Schedule};
 use crate::time::{Slot, SlotKey, Timetable};
+
+/// The most runs of one schedule that wait to start. While there are as many, its cursor stands still.
+pub const UNSTARTED_MAX: usize = 1_000;
 
 /// The most slots that one call looks at; what is left is for the next call, at once.
 pub const WORK_MAX: usize = 10_000;
@@ -49,8 +48,7 @@ pub struct Planning<'a> {
     pub timetable: &'a Timetable,
     /// How many of its runs are planned but not started.
     pub waiting: usize,
-    /// Slots behind its cursor that have their run already: somebody called one off ahead of its time, or the clock was set
-    /// back. Nearly always none.
+    /// Slots after its cursor that are decided already: its early decisions. Nearly always none.
     pub answered: &'a BTreeSet<SlotKey>,
 }
 

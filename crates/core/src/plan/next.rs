@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::answering::{Decision, End, answer_at_most};
 use super::answers::{Answer, Plan, SkipRange};
-use super::{PLAN_AHEAD_MAX, Planning, WORK_MAX};
+use super::{Planning, UNSTARTED_MAX, WORK_MAX};
 use crate::schedule::Cursor;
 use crate::time::Slot;
 
@@ -52,7 +52,7 @@ impl NextSlot {
         if planning.schedule.runs_left(planning.waiting) == 0 {
             return NextSlot::Exhausted(slot);
         }
-        if PLAN_AHEAD_MAX <= planning.waiting {
+        if UNSTARTED_MAX <= planning.waiting {
             return NextSlot::Full(slot);
         }
         NextSlot::Open(slot)

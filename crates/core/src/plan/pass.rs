@@ -7,11 +7,11 @@
 use jiff::Timestamp;
 
 use super::answering::{Decision, End, answer};
-use super::answers::{Answer, Plan};
-use super::due::Places;
+use super::answers::{Answer, Plan, SkipRange};
 use super::next::{NextSlot, Upcoming, next_within};
-use super::{PLAN_AHEAD_MAX, Planning, WORK_MAX};
+use super::{Planning, UNSTARTED_MAX, WORK_MAX};
 use crate::schedule::Cursor;
+use crate::time::{Slot, Zone};
 
 /// What passing decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,42 @@ pub struct Pass {
     pub is_cut: bool,
     /// What follows. Full or exhausted at a slot that is scheduled up to now: the cursor has stopped before it.
     pub upcoming: Upcoming,
+}
+
+impl Pass {
+    /// The slots that get a run.
+    pub fn runs(&self) -> impl Iterator<Item = &Slot> {
+        self.decisions.iter().filter_map(Answer::run)
+    }
+
+    /// The slots that get none.
+    pub fn skips(&self) -> impl Iterator<Item = &SkipRange> {
+        self.decisions.iter().filter_map(Answer::skip)
+    }
+
+    /// Whether time will never bring another slot.
+    pub fn is_over(&self) -> bool {
+        self.upcoming.next == NextSlot::Never && self.upcoming.closed.is_empty()
+    }
+
+    /// When there are slots to be decided again; `None` when only a change can bring one, or a run that starts or ends.
+    ///
+    /// That is when the next open slot is scheduled. Closed slots before it are recorded with it, and at the latest when their day
+    /// ends. Where the next open slot has to wait for a run, they wait too: no time may hide that the run wakes the schedule.
+    pub fn wake_at(&self, zone: &Zone, now: Timestamp) -> Option<Timestamp> {
+        let closed = &self.upcoming.closed;
+        let day_ends_at = closed.first().map(|range| zone.day_end(zone.day_of(range.first.scheduled_at)));
+        if matches!(self.upcoming.next, NextSlot::Full(_) | NextSlot::Exhausted(_)) {
+            return None;
+        }
+        let next_at = match &self.upcoming.next {
+            NextSlot::Open(slot) => Some(slot.scheduled_at),
+            NextSlot::Cut if self.is_cut => Some(now),
+            NextSlot::Cut => Some(closed.last().map_or(now, |range| range.last.scheduled_at)),
+            NextSlot::Full(_) | NextSlot::Exhausted(_) | NextSlot::Inactive | NextSlot::Never => None,
+        };
+        [next_at, day_ends_at].into_iter().flatten().min()
+    }
 }
 
 /// Decides every slot scheduled after the cursor and up to `now`, looking at [`WORK_MAX`] undecided slots at most.
@@ -41,7 +77,7 @@ pub fn pass(planning: &Planning<'_>, cursor: &Cursor, now: Timestamp) -> Pass {
         };
     }
     let mut plan = Plan::nothing(cursor);
-    let mut places = Places { runs_left: schedule.runs_left(waiting), room: PLAN_AHEAD_MAX.saturating_sub(waiting) };
+    let mut places = Places { runs_left: schedule.runs_left(waiting), room: UNSTARTED_MAX.saturating_sub(waiting) };
     let end = answer(&mut plan, timetable, cursor.at, now, |slot| {
         if planning.is_undecided(cursor, slot) { places.decide(slot) } else { Decision::Answered }
     });
@@ -68,6 +104,28 @@ pub fn pass(planning: &Planning<'_>, cursor: &Cursor, now: Timestamp) -> Pass {
         }
     };
     Pass { decisions, cursor: frontier, is_cut, upcoming }
+}
+
+/// How many runs may still be decided.
+struct Places {
+    /// Of all that the schedule may ever have.
+    runs_left: usize,
+    /// Of those that wait to start.
+    room: usize,
+}
+
+impl Places {
+    /// A run while there is a place for it.
+    fn decide(&mut self, slot: &Slot) -> Decision {
+        if let Some(reason) = slot.skipped {
+            return Decision::Skip(reason);
+        }
+        if self.runs_left == 0 || self.room == 0 {
+            return Decision::Stop;
+        }
+        (self.runs_left, self.room) = (self.runs_left - 1, self.room - 1);
+        Decision::Run
+    }
 }
 
 /// How many slots the decisions are about.

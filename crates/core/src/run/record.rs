@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{IllegalTransition, Rules, RunEvent, RunState};
 use super::terms::Terms;
-use crate::schedule::MaxDelay;
+use crate::journal::PlannedRun;
+use crate::schedule::{MaxDelay, Schedule};
 use crate::time::SlotKey;
 use crate::{NodeId, RunId, ScheduleId};
 
@@ -71,6 +72,28 @@ pub struct AttemptEnd {
 }
 
 impl Run {
+    /// The run of a slot of a schedule, as it is before any node has claimed it.
+    pub fn of_slot(schedule: &Schedule, terms: &Arc<Terms>, planned: &PlannedRun, epoch_floor: u64) -> Run {
+        Run {
+            id: planned.id,
+            schedule: Some(schedule.id),
+            version: schedule.version,
+            key: planned.key.clone(),
+            scheduled_at: planned.scheduled_at,
+            due_at: planned.due_at,
+            expires_at: planned.expires_at,
+            follows: planned.follows,
+            terms: Arc::clone(terms),
+            state: RunState::planned(planned.due_at, epoch_floor),
+            started_at: None,
+            ended_at: None,
+            has_started: false,
+            is_parked: false,
+            is_cancelling: false,
+            last_end: None,
+        }
+    }
+
     /// A run that somebody asks for, of a schedule in its version or of none. No slot stands for it.
     pub fn asked(id: RunId, of: Option<(ScheduleId, u64)>, key: SlotKey, at: Timestamp, terms: Arc<Terms>) -> Run {
         Run {

@@ -5,6 +5,7 @@ mod cursor;
 mod inputs;
 mod policy;
 mod state;
+mod timetables;
 mod trigger;
 mod workflow;
 
@@ -21,9 +22,11 @@ pub use policy::{
     CatchUp, CatchUpMode, Concurrency, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy,
 };
 pub use state::{EndReason, Pause, PauseKind, ScheduleState};
+pub use timetables::Timetables;
 pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron};
 pub use workflow::{IdempotencyStrategy, Occasion, Workflow, WorkflowStart};
 
+use crate::plan::EarlyDecisions;
 use crate::run::SkipReason;
 use crate::time::{Calendar, Cron, Timetable, UnknownZone, Zones, just_before};
 use crate::{Elapsed, ScheduleId};
@@ -73,6 +76,9 @@ pub struct Schedule {
     pub state: ScheduleState,
     /// How far its slots are answered.
     pub cursor: Cursor,
+    /// The slots after its cursor that are decided already.
+    #[serde(default, skip_serializing_if = "EarlyDecisions::is_empty")]
+    pub early: EarlyDecisions,
     /// How many of its runs have started, each counted once.
     #[serde(default)]
     pub runs_started: u64,
@@ -256,6 +262,7 @@ impl Schedule {
             policy: Policy::default(),
             state: ScheduleState::Active,
             cursor: Cursor::starting(now),
+            early: EarlyDecisions::default(),
             runs_started: 0,
             read_until: None,
             description: None,
@@ -322,6 +329,13 @@ impl Schedule {
     /// Whether more runs have started or are planned than may ever be.
     pub(crate) fn is_over_limit(&self, waiting: usize) -> bool {
         self.bounds.max_runs().is_some_and(|max| max < self.runs_started.saturating_add(waiting as u64))
+    }
+
+    /// Whether it comes to an end by itself: it fires once, or has an end or a number of runs.
+    pub fn may_end(&self) -> bool {
+        let is_once = matches!(self.trigger, Trigger::At(_) | Trigger::After(_) | Trigger::Immediate(_));
+        // A cron with a year, or the times of a calendar, may end too: the planner finds that when it next looks.
+        is_once || self.bounds.end_at().is_some() || self.bounds.max_runs().is_some()
     }
 
     /// When it goes on by itself, if it is paused until then.

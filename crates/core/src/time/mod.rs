@@ -23,4 +23,4 @@ pub use slot::{Slot, SlotKey};
 pub use times_of_day::TimesOfDay;
 pub(crate) use timetable::just_before;
 pub use timetable::{Slots, SlotsBefore, Timetable};
-pub use zone::{UnknownZone, Zone, Zones};
+pub use zone::{UnknownZone, Zone, Zones, bundled_version};

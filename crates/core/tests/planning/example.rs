@@ -1,11 +1,12 @@
 //! The end-to-end example of the executions face: three schedules, two midnights, one edit.
 
 use jiff::civil::date;
-use punctual_core::plan::{Standing, StandingState, ZoneData, plan, replan};
+use punctual_core::RunId;
+use punctual_core::plan::{EarlyDecisions, Standing, StandingState, pass, replan, view_slots};
 use punctual_core::schedule::Cursor;
 use serde_json::json;
 
-use crate::support::{Subject, at, run_id, show};
+use crate::support::{Subject, at, next_at, run_id, show};
 
 #[test]
 fn the_executions_example_comes_out_as_written() {
@@ -20,36 +21,40 @@ fn the_executions_example_comes_out_as_written() {
     assert_eq!(extractor.timetable.count_on(day), 2);
     assert_eq!(distiller.timetable.count_on(day), 48);
 
-    // Midnight in Denver is 07:00 UTC. What is due at that very minute was planned ahead, and so is the next midnight.
-    let midnight = at("2026-01-05T07:00:00Z");
-    let rebuilt = plan(&reconciler.planning(), &Cursor::starting(midnight), midnight);
-    assert_eq!(rebuilt.runs().count(), 12);
-    assert_eq!(show(&rebuilt)[0], "2026-01-05T09:00:00Z");
-    assert_eq!(show(&rebuilt)[11], "2026-01-06T07:00:00Z");
-    let planned = plan(&extractor.planning(), &Cursor::starting(midnight), midnight);
-    assert_eq!(show(&planned), ["2026-01-05T16:00:00Z", "2026-01-06T00:00:00Z"]);
-
-    // 10:30 in Denver: 13:00 is added. 09:00 has run, 17:00 is retained under its key.
-    let edited = Subject::new(json!({"trigger": {"times": ["09:00", "13:00", "17:00"]}, "zone": "America/Denver"}));
-    let states = [StandingState::Answered, StandingState::Planned];
-    let standing: Vec<Standing> = (1..)
-        .zip(planned.runs().zip(states))
-        .map(|(number, (slot, state))| Standing {
-            id: run_id(number),
-            key: slot.key(),
-            scheduled_at: slot.scheduled_at,
-            state,
-        })
-        .collect();
-    let diff = replan(
-        &edited.planning_with(1),
-        &Cursor::starting(at("2026-01-05T17:30:00Z")),
-        ZoneData::InForce,
-        &standing,
-        at("2026-01-05T17:30:00Z"),
+    // Midnight in Denver is 07:00 UTC. What is due at that very minute belongs to the day that begins.
+    let [midnight, next_midnight] = ["2026-01-05T07:00:00Z", "2026-01-06T07:00:00Z"].map(at);
+    let before = Cursor::starting(at("2026-01-05T06:59:59Z"));
+    let passed = pass(&reconciler.planning(), &before, at("2026-01-06T06:59:59Z"));
+    assert_eq!(passed.runs().count(), 12);
+    assert_eq!(
+        (show(&passed)[0].as_str(), show(&passed)[11].as_str()),
+        ("2026-01-05T07:00:00Z", "2026-01-06T05:00:00Z")
     );
-    let retained: Vec<_> = diff.stay.iter().map(|(id, slot)| (*id, slot.key().to_string())).collect();
-    assert_eq!(retained, [(run_id(2), "2026-01-05T17:00:00/0@America/Denver".to_owned())]);
-    assert_eq!(diff.withdrawn, []);
-    assert_eq!(show(&diff.new), ["2026-01-05T20:00:00Z"]);
+    assert_eq!(next_at(&passed), Some(next_midnight));
+
+    // The extractor's day, as someone sees it who looks at midnight. Nothing of it is stored.
+    let early = EarlyDecisions::default();
+    let of_day = |subject: &Subject| -> Vec<(String, RunId)> {
+        let view = view_slots(subject.schedule.id, &subject.timetable, &early, (midnight, next_midnight), 100);
+        view.map(|slot| (slot.key.to_string(), slot.id)).collect()
+    };
+    let keys = |viewed: &[(String, RunId)]| viewed.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+    let at_midnight = of_day(&extractor);
+    assert_eq!(keys(&at_midnight), ["2026-01-05T09:00:00/0@America/Denver", "2026-01-05T17:00:00/0@America/Denver"]);
+
+    // 10:30 in Denver: 13:00 is added. 09:00 has run, 17:00 is retained under its key and id.
+    let now = at("2026-01-05T17:30:00Z");
+    let passed = pass(&extractor.planning(), &Cursor::starting(midnight), now);
+    assert_eq!(show(&passed), ["2026-01-05T16:00:00Z"]);
+    let slot = passed.runs().next().unwrap();
+    let standing =
+        [Standing { id: run_id(1), key: slot.key(), scheduled_at: slot.scheduled_at, state: StandingState::Answered }];
+    let edited = Subject::new(json!({"trigger": {"times": ["09:00", "13:00", "17:00"]}, "zone": "America/Denver"}));
+    let diff = replan(&edited.planning(), &passed.cursor, &standing, now);
+    assert_eq!((diff.stay, diff.withdrawn, show(&diff.new)), (vec![], vec![], vec![]));
+    assert_eq!(next_at(&diff.new), Some(at("2026-01-05T20:00:00Z")));
+    let after_edit = of_day(&edited);
+    assert_eq!((&after_edit[0], &after_edit[2]), (&at_midnight[0], &at_midnight[1]));
+    let evening = pass(&edited.planning(), &diff.new.cursor, next_midnight);
+    assert_eq!(show(&evening), ["2026-01-05T20:00:00Z", "2026-01-06T00:00:00Z"]);
 }

@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use proptest::prelude::*;
 use punctual_core::plan::{
-    EARLY_DECISIONS_MAX, EarlyDecisions, NextSlot, PLAN_AHEAD_MAX, Planning, SkipRange, Upcoming, WORK_MAX, next_slot,
+    EARLY_DECISIONS_MAX, EarlyDecisions, NextSlot, Planning, UNSTARTED_MAX, Upcoming, WORK_MAX, next_slot,
 };
 use punctual_core::schedule::Cursor;
 use punctual_core::time::SlotKey;
 use serde_json::json;
 
-use crate::support::{Generated, Subject, at, generated};
+use crate::support::{Generated, Subject, at, generated, show_skips};
 
 fn next_after(subject: &Subject, after: &str) -> Upcoming {
     next_slot(&subject.planning(), &Cursor::starting(at(after)))
@@ -24,10 +24,6 @@ fn show_next(next: &NextSlot) -> String {
         NextSlot::Inactive => "inactive".to_owned(),
         NextSlot::Never => "never".to_owned(),
     }
-}
-
-fn show_closed(closed: &[SkipRange]) -> Vec<String> {
-    closed.iter().map(|range| format!("{}×{}", range.reason, range.count)).collect()
 }
 
 fn early(subject: &Subject, times: &[&str]) -> EarlyDecisions {
@@ -56,7 +52,7 @@ fn closed_slots_on_the_way_come_back_as_ranges() {
     let subject = Subject::new(fields);
     let upcoming = next_after(&subject, "2026-01-06T12:00:00Z");
     assert_eq!(show_next(&upcoming.next), "2026-01-12T12:00:00Z");
-    assert_eq!(show_closed(&upcoming.closed), ["calendar×23"]);
+    assert_eq!(show_skips(&upcoming.closed), ["calendar×23"]);
     assert_eq!(upcoming.cursor.at, at("2026-01-12T06:00:00Z"), "the frontier once they are recorded");
     assert_eq!(next_slot(&subject.planning(), &upcoming.cursor).closed, []);
 }
@@ -69,7 +65,7 @@ fn what_is_decided_early_is_passed_over_and_parts_ranges() {
     let planning = Planning { answered: early.keys(), ..subject.planning() };
     let upcoming = next_slot(&planning, &Cursor::starting(at("2026-01-05T08:00:00Z")));
     assert_eq!(show_next(&upcoming.next), "2026-01-06T10:00:00Z");
-    assert_eq!(show_closed(&upcoming.closed), ["calendar×1", "calendar×1"], "19:00 is decided already");
+    assert_eq!(show_skips(&upcoming.closed), ["calendar×1", "calendar×1"], "19:00 is decided already");
 }
 
 #[test]
@@ -97,7 +93,7 @@ fn a_schedule_that_is_over_says_so_and_keeps_its_place() {
     });
     let subject = Subject::new(fields);
     let upcoming = next_after(&subject, "2026-01-06T10:00:00Z");
-    assert_eq!((upcoming.next, show_closed(&upcoming.closed)), (NextSlot::Never, vec!["calendar×1".to_owned()]));
+    assert_eq!((upcoming.next, show_skips(&upcoming.closed)), (NextSlot::Never, vec!["calendar×1".to_owned()]));
     assert_eq!(upcoming.cursor.at, at("2026-01-06T20:00:00Z"), "an edit goes on from here");
     let once = Subject::new(json!({"trigger": {"at": "2026-03-10T18:00:00Z"}}));
     assert_eq!(show_next(&next_after(&once, "2026-01-05T00:00:00Z").next), "2026-03-10T18:00:00Z");
@@ -115,7 +111,7 @@ fn a_schedule_that_may_have_no_more_runs_has_a_next_slot_that_is_not_open() {
     assert_eq!(next(2), "2026-01-05T01:00:00Z");
     assert_eq!(next(3), "exhausted before 2026-01-05T01:00:00Z");
     let hourly = Subject::new(json!({"trigger": {"cron": [{"expression": "0 * * * *"}]}}));
-    let next = next_slot(&hourly.planning_with(PLAN_AHEAD_MAX), &hourly.schedule.cursor).next;
+    let next = next_slot(&hourly.planning_with(UNSTARTED_MAX), &hourly.schedule.cursor).next;
     assert_eq!(show_next(&next), "full before 2026-01-05T01:00:00Z");
     let pause = json!({"paused": {"kind": "paused", "at": "2026-01-05T00:00:00Z", "source": "ada"}});
     let paused = Subject::new(json!({"trigger": {"cron": [{"expression": "0 * * * *"}]}, "state": pause}));

@@ -7,12 +7,12 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use proptest::prelude::*;
 use proptest::sample::select;
-use punctual_core::plan::{PLAN_AHEAD_MAX, pass};
+use punctual_core::plan::{UNSTARTED_MAX, pass};
 use punctual_core::schedule::Cursor;
 use punctual_core::time::Zones;
 use serde_json::{Value, json};
 
-use crate::support::{Subject, ZoneFolder, at, expand, show_decisions};
+use crate::support::{Subject, ZoneFolder, at, expand, next_at, show_decisions};
 
 #[test]
 fn new_zone_data_brings_no_nominal_time_back() {
@@ -57,6 +57,23 @@ fn a_time_that_new_zone_data_repeats_runs_both_times() {
     let passed = pass(&after.planning(), &passed.cursor, at("2026-11-01T07:10:00Z"));
     let expected = ["2026-11-01T04:30:00Z", "2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"];
     assert_eq!(show_decisions(&passed.decisions), expected);
+}
+
+#[test]
+fn passing_gets_past_hours_that_the_zone_shows_again() {
+    let folder = ZoneFolder::new("pass_shown_again");
+    let fields = || json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}, "zone": "Test/Moving"});
+    let before = Subject::with_zones(fields(), &folder.zones("Europe/Moscow"));
+    let passed = pass(&before.planning(), &Cursor::starting(at("2026-01-05T11:50:00Z")), at("2026-01-05T12:00:00Z"));
+    assert_eq!(passed.decisions.len(), 600);
+    // The zone moves three hours west: 10,800 nominal times come again and are decided, more than the work of one call.
+    let after = Subject::with_zones(fields(), &folder.zones("Atlantic/Reykjavik"));
+    let meanwhile = pass(&after.planning(), &passed.cursor, at("2026-01-05T12:10:00Z"));
+    assert_eq!((meanwhile.decisions.len(), meanwhile.is_cut), (0, false));
+    assert_eq!(next_at(&meanwhile), Some(at("2026-01-05T15:00:01Z")));
+    let later = pass(&after.planning(), &meanwhile.cursor, at("2026-01-05T15:00:10Z"));
+    assert_eq!(later.runs().count(), 10);
+    assert_eq!(later.runs().next().unwrap().nominal().to_string(), "2026-01-05T15:00:01");
 }
 
 /// Zones that are far enough apart for hours to come again or to be left out, some with changes of their own in the window.
@@ -129,7 +146,7 @@ proptest! {
             }
             now += SignedDuration::from_mins(minutes);
             // Once crowded, so that a call stops among the slots; once to the end.
-            for waiting in [PLAN_AHEAD_MAX - room, 0] {
+            for waiting in [UNSTARTED_MAX - room, 0] {
                 let passed = pass(&subject.planning_with(waiting), &cursor, now);
                 for (key, _) in expand(&passed.decisions, &subject) {
                     prop_assert!(decided.insert(key.clone()), "{key} is decided twice");
@@ -173,7 +190,7 @@ fn a_clock_that_the_cursor_does_not_know_is_where_its_instant_is() {
     // The zone moves an hour east: half past ten was at 09:30, and there is no room for it at first.
     let after = Subject::with_zones(fields, &folder.zones_with("Europe/Paris", &["Europe/London"]));
     let now = at("2026-01-05T11:00:00Z");
-    let full = pass(&after.planning_with(PLAN_AHEAD_MAX), &cursor, now);
+    let full = pass(&after.planning_with(UNSTARTED_MAX), &cursor, now);
     assert_eq!(show_decisions(&full.decisions), [] as [String; 0]);
     let passed = pass(&after.planning(), &full.cursor, now);
     assert_eq!(show_decisions(&passed.decisions), ["2026-01-05T09:30:00Z", "2026-01-05T10:52:00Z"]);

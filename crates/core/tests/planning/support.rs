@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use proptest::sample::select;
 use punctual_core::RunId;
-use punctual_core::plan::{Answer, Plan, Planning};
+use punctual_core::plan::{Answer, Pass, Planning, SkipRange};
 use punctual_core::run::SkipReason;
 use punctual_core::schedule::Schedule;
 use punctual_core::time::{Calendar, Timetable, Zones};
@@ -66,18 +66,32 @@ impl Subject {
     }
 }
 
-/// The answers of a plan in short: an instant for a run, `reason×count` for a range of skips.
-pub(crate) fn show(plan: &Plan) -> Vec<String> {
-    show_decisions(&plan.answers)
+/// The decisions of a pass in short: an instant for a run, `reason×count` for a range of skips.
+pub(crate) fn show(pass: &Pass) -> Vec<String> {
+    show_decisions(&pass.decisions)
 }
 
-/// The same of answers alone.
-pub(crate) fn show_decisions(answers: &[Answer]) -> Vec<String> {
-    let one = |answer: &Answer| match answer {
+/// The same of decisions alone.
+pub(crate) fn show_decisions(decisions: &[Answer]) -> Vec<String> {
+    let one = |decision: &Answer| match decision {
         Answer::Run(slot) => slot.scheduled_at.to_string(),
-        Answer::Skip(range) => format!("{}×{}", range.reason, range.count),
+        Answer::Skip(range) => show_range(range),
     };
-    answers.iter().map(one).collect()
+    decisions.iter().map(one).collect()
+}
+
+/// The same of ranges of skips.
+pub(crate) fn show_skips(ranges: &[SkipRange]) -> Vec<String> {
+    ranges.iter().map(show_range).collect()
+}
+
+fn show_range(range: &SkipRange) -> String {
+    format!("{}×{}", range.reason, range.count)
+}
+
+/// The instant of the next open slot.
+pub(crate) fn next_at(pass: &Pass) -> Option<Timestamp> {
+    pass.upcoming.next.open().map(|slot| slot.scheduled_at)
 }
 
 /// One entry per slot, in order; each range is enumerated again, as a checker would.

@@ -148,10 +148,10 @@ fn what_was_withdrawn_is_named_in_the_journal() {
     let planned: Vec<_> = world.runs(id).iter().map(|run| run.id).collect();
     world.delete(id);
     let withdrawn = world.entries().into_iter().filter_map(|entry| match entry.body {
-        Body::Planned(plan) => Some(plan.withdrawn),
+        Body::Planned(plan) => Some(plan.withdrawn.into_iter().chain(plan.next_gone)),
         _ => None,
     });
-    assert_eq!(withdrawn.flatten().collect::<Vec<_>>(), planned);
+    assert_eq!(withdrawn.flatten().collect::<Vec<_>>(), planned, "the run that is due, and the slot that came next");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! How much is planned ahead, and how often a schedule runs in all.
 
 use punctual_core::Elapsed;
-use punctual_core::plan::PLAN_AHEAD_MAX;
+use punctual_core::plan::UNSTARTED_MAX;
 use punctual_core::schedule::{EndReason, ScheduleState};
 use serde_json::json;
 
@@ -16,14 +16,14 @@ fn a_schedule_of_every_second_is_topped_up_and_loses_none() {
         "trigger": {"every": {"interval": "1s", "anchor": "2026-01-05T00:00:00Z"}},
         "policy": {"overlap": "allow", "max_concurrent": 100},
     }));
-    assert_eq!(world.runs(id).len(), PLAN_AHEAD_MAX);
+    assert_eq!(world.runs(id).len(), UNSTARTED_MAX);
     // Someone looks every ten seconds, for as long as it takes to be topped up several times.
     for _ in 0..240 {
         world.sleep(seconds(10));
         world.settle();
         let runs = world.runs(id);
         let waiting = runs.iter().filter(|run| !run.state.is_final()).count();
-        assert!((100..=PLAN_AHEAD_MAX).contains(&waiting), "{waiting} are planned ahead");
+        assert!((100..=UNSTARTED_MAX).contains(&waiting), "{waiting} are planned ahead");
         assert!(runs.iter().all(|run| run.state.is_final() || world.now < run.due_at), "what is due has begun");
     }
     assert_eq!(world.every_slot_has_one_answer(id), 2_400);
@@ -40,7 +40,7 @@ fn when_as_many_wait_as_may_the_rest_waits_unplanned_and_comes_later() {
     }));
     world.sleep(minutes(30));
     world.settle();
-    assert_eq!(world.runs(id).len(), PLAN_AHEAD_MAX, "nobody takes them");
+    assert_eq!(world.recorded(id).len(), UNSTARTED_MAX, "nobody takes them");
     world.node("a").claims = true;
     world.advance(minutes(2));
     let done = world.story(id).iter().filter(|line| line.contains("succeeded")).count();
@@ -115,7 +115,7 @@ fn a_schedule_whose_agent_nobody_has_answers_its_runs_after_ten_minutes() {
     let mut world = World::at("08:55");
     world.node("a");
     let id = world.create(json!({"work": {"agent": {"agent": "nobody"}}}));
-    world.advance_to("09:04");
+    world.advance_to("09:09");
     assert_eq!(world.story(id)[0], "09:00 planned", "its node may be on its way");
     world.advance(minutes(2));
     assert_eq!(world.story(id)[0], "09:00 skipped(agent_removed)");

@@ -44,7 +44,7 @@ fn restarts_in_the_middle_of_the_day_plan_nothing_twice() {
             "nothing was planned anew"
         );
         let count: usize = planned.iter().map(|plan| plan.runs.len()).sum();
-        let runs: usize = ids.iter().map(|id| world.runs(*id).len()).sum();
+        let runs: usize = ids.iter().map(|id| world.recorded(*id).len()).sum();
         assert_eq!(count, runs, "each run was planned once");
         for id in ids {
             assert!(1 <= world.every_slot_has_one_answer(id));

@@ -47,7 +47,7 @@ impl State {
             ("waiting runs", self.waiting == opened.waiting),
             ("owners", self.owned == opened.owned),
             ("names", self.names == opened.names),
-            ("outages", self.outages == opened.outages),
+            ("timers", self.timers == opened.timers),
             ("blocked runs", self.order.blocked == opened.order.blocked),
             ("runs that follow others", self.order.following == opened.order.following),
             ("overlapping runs", self.order.overlapping == opened.order.overlapping),

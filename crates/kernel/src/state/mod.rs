@@ -9,6 +9,7 @@ mod lanes;
 mod order;
 mod sweep;
 mod take;
+mod timers;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use punctual_core::{NodeId, RunId, ScheduleId};
 
 use self::lanes::Lanes;
 use self::order::{Order, may_wait, starts_blocked};
+use self::timers::Timers;
 use crate::change::{Name, Wants, name_of};
 use crate::types::{ClaimRequest, ClaimedRun, MOMENT};
 
@@ -36,8 +38,7 @@ pub struct State {
     waiting: BTreeSet<(Timestamp, RunId)>,
     owned: HashMap<NodeId, BTreeSet<RunId>>,
     names: HashMap<Name, ScheduleId>,
-    /// Schedules with an outage to be made up for, by its end.
-    outages: BTreeSet<(Timestamp, ScheduleId)>,
+    timers: Timers,
     /// Runs that somebody has come to own, or owns no more.
     touched: BTreeSet<RunId>,
 }
@@ -103,11 +104,6 @@ impl State {
     /// Every schedule.
     pub fn schedules(&self) -> impl Iterator<Item = ScheduleId> {
         self.world.schedules.keys().copied()
-    }
-
-    /// The end of the last outage that is not made up for.
-    pub fn last_outage(&self) -> Option<Timestamp> {
-        self.outages.last().map(|(until, _)| *until)
     }
 
     /// Reads what a change wants, as far as it is here: slots and runs that are over are not.
@@ -186,7 +182,7 @@ impl State {
     pub fn put_schedule(&mut self, record: ScheduleRecord) {
         let id = record.schedule.id;
         self.remove_schedule(id);
-        self.outages.extend(record.outage.map(|outage| (outage.until, id)));
+        self.timers.add(&record);
         self.names.extend(name_of(&record.schedule).map(|name| (name, id)));
         self.world.schedules.insert(id, record);
     }
@@ -194,9 +190,7 @@ impl State {
     /// A schedule is gone. Its runs may stay.
     pub fn remove_schedule(&mut self, id: ScheduleId) {
         let Some(record) = self.world.schedules.remove(&id) else { return };
-        if let Some(outage) = record.outage {
-            self.outages.remove(&(outage.until, id));
-        }
+        self.timers.remove(&record);
         if let Some(name) = name_of(&record.schedule) {
             self.names.remove(&name);
         }
@@ -281,8 +275,8 @@ impl State {
             Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => Wants::runs(runs.iter().copied()),
             Body::RunChanged(change) => Wants::runs([change.run]),
             Body::AttemptEnded(attempt) => Wants::runs([attempt.run]),
-            Body::PlannerTaken { outage: Some(_), .. } => {
-                Wants { schedules: self.schedules().collect(), ..Wants::default() }
+            Body::PlannerTaken { outage: Some(outage), .. } => {
+                Wants { schedules: self.missed_by(outage), ..Wants::default() }
             }
             Body::DayStarted { .. }
             | Body::TokenMade { .. }
@@ -356,7 +350,7 @@ impl State {
         let expired_at = self.expiring.first().and_then(|(at, _)| at.checked_add(MOMENT).ok());
         let overlaps_at = self.order.overlapping.first().map(|(at, ..)| *at);
         let wait_until = self.waiting.first().map(|(at, _)| *at);
-        [due_at, expired_at, overlaps_at, wait_until].into_iter().flatten().min()
+        [due_at, expired_at, overlaps_at, wait_until, self.timers.next_after(request.now)].into_iter().flatten().min()
     }
 
     /// Brings everything up to date that follows from what has changed.

@@ -7,8 +7,17 @@ use punctual_core::run::{Run, RunState};
 use super::Transaction;
 use crate::admission::{self, Admitted};
 use crate::change::{self, AGENT_GONE_AFTER, SWEEP_MAX, Wants};
+use crate::due::write_due;
 use crate::error::{KernelError, Result};
 use crate::types::{AttemptReport, ClaimRequest, Claimed, RunWritten, Settlement, StartRequest, Started, StartedRun};
+
+/// What became of the slots that are due.
+struct PassedDue {
+    /// Whether they wait for a node that plans.
+    awaits_planning: bool,
+    /// Whether more are due than one start decides.
+    has_more: bool,
+}
 
 impl Transaction<'_> {
     /// Sweeps, then claims up to `request.limit` ready runs for a node.
@@ -18,10 +27,6 @@ impl Transaction<'_> {
         let request = &ClaimRequest { now, ..request.clone() };
         if !self.has_lease(request.node, now) {
             return Err(KernelError::LeaseEnded);
-        }
-        let planned_until = self.cluster.planner.map(|planner| planner.until);
-        if change::awaits_planning(planned_until, self.mirror.last_outage(), now) {
-            return Ok(change::planning_first(now));
         }
         let agents_gone = self.agents_gone(now);
         let overdue = self.mirror.overdue(request, &agents_gone);
@@ -47,7 +52,9 @@ impl Transaction<'_> {
     /// Claims ready runs, decides about each, and begins those that may start.
     pub fn start(&mut self, request: &StartRequest) -> Result<Started> {
         let undelivered = self.undelivered(request);
+        let passed = self.pass_due(request)?;
         let mut claimed = self.claim(&request.claim)?;
+        (claimed.awaits_planning, claimed.has_more_due) = (passed.awaits_planning, passed.has_more);
         let chosen = std::mem::take(&mut claimed.runs);
         if chosen.is_empty() {
             return Ok(Started { claimed, count: undelivered.len(), runs: undelivered });
@@ -75,6 +82,34 @@ impl Transaction<'_> {
         let runs = undelivered.into_iter().chain(begun).collect();
         claimed.next_at = self.mirror.next_at(&ClaimRequest { now, ..request.claim.clone() });
         Ok(Started { claimed, count, runs })
+    }
+
+    /// Gives every slot that is due its run, or its skip.
+    fn pass_due(&mut self, request: &StartRequest) -> Result<PassedDue> {
+        let now = self.cluster.now.map_or(request.claim.now, |now| now.min(request.claim.now));
+        if !self.has_lease(request.claim.node, now) {
+            return Err(KernelError::LeaseEnded);
+        }
+        let mut passed = PassedDue { awaits_planning: false, has_more: false };
+        if request.due_max == 0 {
+            return Ok(passed);
+        }
+        if change::awaits_planning(self.cluster.planner.map(|planner| planner.until), now) {
+            passed.awaits_planning = self.mirror.has_undecided(now);
+            return Ok(passed);
+        }
+        let due;
+        (due, passed.has_more) = self.mirror.due_slots(&request.timetables, request.due_max, now);
+        if !due.is_empty() {
+            let schedules = due.iter().map(|due| due.plan.schedule).collect();
+            let runs = due.iter().flat_map(|due| &due.plan.runs).map(|run| run.id).collect();
+            let mut draft = self.draft(&Wants { schedules, runs, ..Wants::default() }, now);
+            let before = draft.world.clone();
+            write_due(&mut draft, due);
+            self.note_agents(&draft, now);
+            self.save(before, draft);
+        }
+        Ok(passed)
     }
 
     /// Runs of a node that are written as running and that it has not begun: it never heard that they were started.

@@ -120,8 +120,7 @@ impl Transaction<'_> {
     }
 
     fn mark_outage(&mut self, node: NodeId, epoch: u64, outage: Option<Outage>, now: Timestamp) -> Result<()> {
-        // Only an outage concerns the schedules, and then all of them.
-        let schedules = if outage.is_some() { self.mirror.schedules().collect() } else { Default::default() };
+        let schedules = outage.map(|outage| self.mirror.missed_by(&outage)).unwrap_or_default();
         let wants = Wants { schedules, ..Wants::default() };
         Ok(self.change(&wants, now, |draft| draft.add(Body::PlannerTaken { node, epoch, outage }))?)
     }

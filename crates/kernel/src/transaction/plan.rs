@@ -29,6 +29,12 @@ impl Transaction<'_> {
         let (by, subject) = (write.by.clone(), write.schedule().0);
         let mut draft = self.draft(&write.wants(), now);
         let before = draft.world.clone();
+        let planned_until = self.cluster.planner.map(|planner| planner.until);
+        if let Some(mark) = change::missed_until(&draft.world, &write, planned_until, now) {
+            draft.add(Body::Planned(mark))?;
+            self.save(before, draft);
+            return Ok(Written::Conflict);
+        }
         let written = change::plan(&mut draft, write);
         if written == Written::Done {
             self.note_agents(&draft, now);
@@ -84,7 +90,7 @@ impl Transaction<'_> {
     }
 
     /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.
-    fn note_agents(&mut self, draft: &Draft, now: Timestamp) {
+    pub(super) fn note_agents(&mut self, draft: &Draft, now: Timestamp) {
         for run in draft.world.runs.values().filter(|run| run.planned_for().is_some()) {
             let agent = run.terms.work.agent();
             if !self.cluster.agents_seen.contains_key(agent) {

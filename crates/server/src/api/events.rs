@@ -61,15 +61,17 @@ pub(crate) fn events(entry: &Entry) -> Vec<Event> {
         }
         Body::ScheduleDeleted { .. } => vec![event("SCHEDULE_DELETED", None, json!({}))],
         Body::Planned(plan) => {
-            let new = plan.runs.iter().map(|run| {
+            // The slot that comes next was told when it came to be that.
+            let untold = plan.runs.iter().skip(usize::from(plan.was_next)).chain(&plan.next);
+            let new = untold.map(|run| {
                 event("EXEC_PLANNED", Some(run.id), json!({"scheduledAt": run.scheduled_at, "dueAt": run.due_at}))
             });
             let moved = plan.moved.iter().map(|run| {
                 event("EXEC_MOVED", Some(run.id), json!({"scheduledAt": run.scheduled_at, "dueAt": run.due_at}))
             });
-            let gone =
-                plan.withdrawn.iter().map(|run| event("EXEC_CANCELLED", Some(*run), json!({"reason": "withdrawn"})));
-            new.chain(moved).chain(gone).collect()
+            let gone = plan.withdrawn.iter().chain(&plan.next_gone);
+            let gone = gone.map(|run| event("EXEC_CANCELLED", Some(*run), json!({"reason": "withdrawn"})));
+            gone.chain(new).chain(moved).collect()
         }
         Body::Skipped(skip) => {
             let detail = json!({"reason": skip.reason, "count": skip.count, "from": skip.first_at, "to": skip.last_at});

@@ -1,118 +1,30 @@
-//! Runs: the day's queue, and what people ask of it.
+//! Runs, and what people ask of them.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use jiff::civil::Date;
-use jiff::{SignedDuration, Timestamp};
 use punctual_core::run::{Run, RunState, Terms};
-use punctual_core::schedule::{Policy, Priority, Schedule, Work, Workflow};
-use punctual_core::time::Zone;
-use punctual_core::{NodeId, RunId, ScheduleId, storable};
-use punctual_store::{Cancellation, HistoryFilter, HistoryWhat, NodeRecord, RunFilter};
+use punctual_core::schedule::{Policy, Priority, Work, Workflow};
+use punctual_core::{RunId, ScheduleId};
+use punctual_engine::slots_ahead::{run_of, undecided_slot};
+use punctual_store::{Cancellation, HistoryFilter, HistoryWhat};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::again::{again, answered_before};
-use super::execution_view::{Around, ExecStatus, ExecutionView};
-use super::page::{PageParams, total};
-use super::past::YEARS;
+use super::execution_view::ExecutionView;
+use super::future::Surroundings;
 use super::schedule_fields::checked_name;
 use super::schedules;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, Problem};
 use crate::extract::{Asked, Id, Nothing, Params};
-
-/// No zone's clock is further from UTC.
-const OFFSET_MAX: SignedDuration = SignedDuration::from_hours(26);
-
-/// Which runs.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct FutureParams {
-    /// Of this agent.
-    agent_id: Option<String>,
-    /// Of this project.
-    project_id: Option<String>,
-    /// Of this schedule.
-    #[param(value_type = Option<uuid::Uuid>)]
-    schedule_id: Option<ScheduleId>,
-    /// The day, as each run's own zone has it; today when absent.
-    #[param(value_type = Option<String>, example = "2026-03-09")]
-    date_key: Option<Date>,
-    /// In this state.
-    exec_status: Option<ExecStatus>,
-    page: Option<usize>,
-    #[param(minimum = 1, maximum = 1_000)]
-    size: Option<usize>,
-}
-
-/// The day's queue, by time: what is planned, at work or waiting, and what ended otherwise than well. Filters combine.
-#[utoipa::path(get, path = "/api/executions/future", tag = "executions", params(FutureParams), responses(
-    (status = 200, body = Vec<ExecutionView>, headers(("x-total-count" = u64, description = "How many there are in all"))),
-))]
-pub(crate) async fn future(
-    State(app): State<App>,
-    caller: Caller,
-    Params(params): Params<FutureParams>,
-) -> Result<Response, ApiError> {
-    let (offset, size) = PageParams { page: params.page, size: params.size }.range(1_000)?;
-    let now = app.now();
-    let mut surroundings = Surroundings::read(&app).await?;
-    let (from, until) = match params.date_key {
-        Some(day) => {
-            let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).map(|day| day.timestamp()).ok();
-            let kept = midnight.filter(|midnight| storable::is_kept(*midnight));
-            let midnight = kept.ok_or_else(|| ApiError::invalid("dateKey", "nothing is kept for that year", YEARS))?;
-            (midnight, midnight.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX))
-        }
-        None => (now, now),
-    };
-    let mut filter = RunFilter {
-        schedule: params.schedule_id,
-        from: from.checked_sub(OFFSET_MAX).ok(),
-        until: until.checked_add(OFFSET_MAX).ok(),
-        limit: RUNS_READ,
-        ..RunFilter::default()
-    };
-    let (mut found, mut views) = (0_usize, vec![]);
-    let mut last: Option<(Timestamp, RunId)> = None;
-    loop {
-        let page = app.store.runs(&filter).await?;
-        // What comes at the same instant as the last of the page before was in that, or comes behind it.
-        let is_new = |run: &&Run| last.is_none_or(|last| last < (run.scheduled_at, run.id));
-        let fresh: Vec<&Run> = page.iter().filter(is_new).collect();
-        for run in &fresh {
-            let Some(view) = surroundings.view(&app, &caller, run).await? else { continue };
-            let day = match params.date_key {
-                Some(day) => day.to_string(),
-                None => surroundings.today(&app, run, now),
-            };
-            let is_asked_for = view.date_key() == day
-                && view.status() != ExecStatus::Succeeded
-                && params.exec_status.is_none_or(|status| status == view.status())
-                && params.agent_id.as_ref().is_none_or(|agent| agent == run.terms.work.agent())
-                && params.project_id.as_ref().is_none_or(|project| Some(project) == run.terms.project.as_ref());
-            if is_asked_for {
-                if (offset..offset + size).contains(&found) {
-                    views.push(view);
-                }
-                found += 1;
-            }
-        }
-        let Some(end) = fresh.last().filter(|_| page.len() == RUNS_READ) else { break };
-        last = Some((end.scheduled_at, end.id));
-        filter.from = Some(end.scheduled_at);
-    }
-    Ok((total(found as u64), Json(views)).into_response())
-}
 
 /// Show a run: one of the day's queue, or one that is over and not yet forgotten.
 #[utoipa::path(get, path = "/api/executions/{executionId}", tag = "executions",
@@ -132,9 +44,6 @@ pub(crate) async fn show(
     });
     Ok(Json(view.begun(started_at)))
 }
-
-/// How many runs are read at once.
-const RUNS_READ: usize = 5_000;
 
 /// How to call a run off.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -293,9 +202,25 @@ fn told_otherwise(terms: Terms, asked: Option<String>, given: Option<Map<String,
     Terms { work, ..terms }
 }
 
+/// A run that is recorded, or the one that a slot ahead will have.
+pub(crate) async fn run_or_slot(app: &App, id: RunId) -> Result<Option<Run>, ApiError> {
+    if let Some(run) = app.store.run(id).await? {
+        return Ok(Some(run));
+    }
+    let Some(schedule) = app.store.schedule_of_slot(id).await? else { return Ok(None) };
+    let settings = Arc::clone(&app.settings);
+    let slot = move || {
+        let schedule = Arc::new(schedule);
+        let timetable = settings.timetables().of(&schedule).ok()?;
+        let slot = undecided_slot(&schedule, &timetable, id)?;
+        Some(run_of(&schedule, &timetable, &slot))
+    };
+    app.calculations.run(slot).await
+}
+
 /// A run that is there for whoever asks.
 pub(crate) async fn find(app: &App, caller: &Caller, id: RunId) -> Result<Run, ApiError> {
-    let run = app.store.run(id).await?.filter(|run| caller.reaches(run.terms.project.as_deref()));
+    let run = run_or_slot(app, id).await?.filter(|run| caller.reaches(run.terms.project.as_deref()));
     run.ok_or_else(|| ApiError::not_found("execution", id))
 }
 
@@ -303,43 +228,4 @@ pub(crate) async fn view_of(app: &App, caller: &Caller, run: &Run) -> Result<Exe
     let view = Surroundings::read(app).await?.view(app, caller, run).await?;
     let view = view.ok_or_else(|| ApiError::not_found("execution", run.id))?;
     Ok(view.with_action(run))
-}
-
-/// What runs are shown with, read once for a list.
-struct Surroundings {
-    nodes: BTreeMap<NodeId, NodeRecord>,
-    schedules: BTreeMap<ScheduleId, Option<Schedule>>,
-}
-
-impl Surroundings {
-    async fn read(app: &App) -> Result<Surroundings, ApiError> {
-        let nodes = app.store.nodes().await?.into_iter().map(|node| (node.id, node)).collect();
-        Ok(Surroundings { nodes, schedules: BTreeMap::new() })
-    }
-
-    /// A run as it is shown, if it is for whoever asks.
-    async fn view(&mut self, app: &App, caller: &Caller, run: &Run) -> Result<Option<ExecutionView>, ApiError> {
-        if !caller.reaches(run.terms.project.as_deref()) {
-            return Ok(None);
-        }
-        if let Some(id) = run.schedule
-            && !self.schedules.contains_key(&id)
-        {
-            self.schedules.insert(id, app.store.schedule(id).await?);
-        }
-        let zone = self.zone(app, run);
-        let schedule = run.schedule.and_then(|id| self.schedules.get(&id)?.as_ref());
-        Ok(Some(ExecutionView::new(run, &Around { schedule, zone: &zone, nodes: &self.nodes })))
-    }
-
-    /// The zone whose day is a run's day.
-    fn zone(&self, app: &App, run: &Run) -> Zone {
-        let schedule = run.schedule.and_then(|id| self.schedules.get(&id)?.as_ref());
-        let own = schedule.and_then(|schedule| app.settings.zones.get(&schedule.zone).ok());
-        own.unwrap_or_else(|| app.rules.default_zone.clone())
-    }
-
-    fn today(&self, app: &App, run: &Run, now: Timestamp) -> String {
-        self.zone(app, run).day_of(now).to_string()
-    }
 }

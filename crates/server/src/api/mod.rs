@@ -7,6 +7,7 @@ pub(crate) mod docs;
 pub(crate) mod events;
 pub(crate) mod execution_view;
 pub(crate) mod executions;
+pub(crate) mod future;
 pub(crate) mod health;
 pub(crate) mod journal;
 pub(crate) mod metrics;

@@ -15,7 +15,7 @@ use punctual_store::PrintedPiece;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::executions::find;
+use super::executions::{find, run_or_slot};
 use super::output_tail;
 use super::page::after;
 use crate::app::App;
@@ -95,7 +95,7 @@ pub(crate) async fn list(
     Id(id): Id<RunId>,
     Params(params): Params<OutputParams>,
 ) -> Result<Json<OutputView>, ApiError> {
-    let run = app.store.run(id).await?;
+    let run = run_or_slot(&app, id).await?;
     let is_final = run.as_ref().is_none_or(|run| run.ended_at.is_some());
     // Output outlives its run, and history outlives both.
     let tails = if is_final { output_tail::of_run(&app, &caller, id).await? } else { None };
@@ -184,7 +184,7 @@ impl Tail {
                 return None;
             }
             // The state is read first: what was printed before the end is there when the end is.
-            let run = store.run(self.id).await.ok()?;
+            let run = run_or_slot(&self.app, self.id).await.ok()?;
             let pieces = store.printed(self.id, self.after, PAGE).await.ok()?;
             if !pieces.is_empty() {
                 self.ready = pieces;

@@ -9,6 +9,7 @@ use punctual_core::schedule::{At, Pass, Schedule};
 use punctual_core::time::{Slot, Zone};
 use punctual_core::{RunId, ScheduleId};
 use punctual_engine::checks::next_run_at;
+use punctual_engine::slots_ahead::{SlotsAhead, run_of};
 use punctual_engine::why::{
     Cause, RunFacts, ScheduleFacts, SlotFacts, Takers, why_gone, why_not, why_run, why_schedule,
 };
@@ -16,6 +17,7 @@ use punctual_store::{HistoryFilter, HistoryWhat, NodeRecord, RunFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::executions::run_or_slot;
 use super::next_runs::NextRuns;
 use super::schedules;
 use super::touched::touched;
@@ -89,7 +91,7 @@ pub(crate) async fn of_run(
 
 /// What is known of a run, be it there or in the history alone.
 async fn run_by_id(app: &App, caller: &Caller, id: RunId, zone: &Zone) -> Result<Option<WhyView>, ApiError> {
-    if let Some(run) = app.store.run(id).await?.filter(|run| caller.reaches(run.terms.project.as_deref())) {
+    if let Some(run) = run_or_slot(app, id).await?.filter(|run| caller.reaches(run.terms.project.as_deref())) {
         return Ok(Some(explain(app, caller, &run, zone).await?));
     }
     // The run is gone, and the history may still have it.
@@ -141,6 +143,11 @@ async fn of_slot(app: &App, caller: &Caller, schedule: &Schedule, at: &str, cloc
     let filter = RunFilter { schedule: Some(id), from: Some(at), until, limit: 1, ..RunFilter::default() };
     if let Some(run) = app.store.runs(&filter).await?.first() {
         return explain(app, caller, run, clock).await;
+    }
+    if app.now() < at
+        && let Some(run) = run_ahead(app, schedule, at)
+    {
+        return explain(app, caller, &run, clock).await;
     }
     let filter = HistoryFilter { schedule: Some(id), until, limit: LOOKED_AT, ..HistoryFilter::default() };
     let skips = app.store.history(&HistoryFilter { verdict: Some(Verdict::Skipped), ..filter.clone() }).await?;
@@ -202,6 +209,13 @@ async fn last_run(app: &App, schedule: ScheduleId, now: Timestamp) -> Result<Opt
         }
     }
     Ok(None)
+}
+
+/// The run that the slot at an instant will have.
+fn run_ahead(app: &App, schedule: &Schedule, at: Timestamp) -> Option<Run> {
+    let timetable = schedule.timetable(&app.settings.zones, &app.settings.calendars).ok()?;
+    let slot = SlotsAhead::new(schedule, &timetable, (at, Timestamp::MAX)).next();
+    slot.filter(|slot| slot.scheduled_at == at).map(|slot| run_of(schedule, &timetable, &slot))
 }
 
 /// The first slot of a schedule behind an instant.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use punctual_core::ScheduleId;
-use punctual_core::journal::Body;
 use punctual_core::run::Report;
 use serde_json::{Value, json};
 
@@ -36,7 +35,7 @@ async fn the_day(base: Base) {
     let extractor = world.create(extractor).await;
     let distiller = world.create(distiller).await;
 
-    midnights(&world, reconciler, extractor, distiller).await;
+    midnights(&world, [reconciler, extractor, distiller]).await;
     morning(&world, reconciler, extractor, &reminders, &blindspots).await;
     trigger(&world, &blindspots).await;
     edit(&world, extractor).await;
@@ -82,30 +81,19 @@ fn refers_to(refs: &Value) -> Box<Report> {
     Box::new(Report { refs, ..Report::default() })
 }
 
-/// 48 at midnight in UTC, 12 and 2 at midnight in Denver. A slot within a quarter of an hour behind midnight is planned with the
-/// day before, so of the 12 and the 48 the last is the first of the next day.
-async fn midnights(world: &World, reconciler: ScheduleId, extractor: ScheduleId, distiller: ScheduleId) {
-    world.advance_to("00:00").await;
-    assert_eq!(planned_at(world, distiller, "00:00").await, 48);
-    assert_eq!(of_the_day(world, "distiller").await, 48);
-    world.advance_to("06:59:59").await;
-    assert_eq!(of_the_day(world, "reconciler").await, 1, "only 00:00");
-    assert_eq!(of_the_day(world, "thread-extractor").await, 0);
-    world.advance_to("07:00").await;
-    assert_eq!(planned_at(world, reconciler, "07:00").await, 12);
-    assert_eq!(planned_at(world, extractor, "07:00").await, 2);
-    assert_eq!(of_the_day(world, "reconciler").await, 12);
-    assert_eq!(of_the_day(world, "thread-extractor").await, 2);
-}
-
-/// How many items of a schedule were made at an instant.
-async fn planned_at(world: &World, id: ScheduleId, text: &str) -> usize {
-    let entries = world.entries().await;
-    let made = entries.iter().filter(|entry| entry.at == at(text)).filter_map(|entry| match &entry.body {
-        Body::Planned(plan) if plan.schedule == id => Some(plan.runs.len()),
-        _ => None,
-    });
-    made.sum()
+/// 48 in the day of UTC, 12 and 2 in that of Denver: before a day, when it begins and within it. None of them has a record before
+/// its time.
+async fn midnights(world: &World, schedules: [ScheduleId; 3]) {
+    for time in ["2026-02-17T23:50:00Z", "00:00", "06:59:59", "07:00", "07:10"] {
+        world.advance_to(time).await;
+        for (agent, count) in [("distiller", 48), ("reconciler", 12), ("thread-extractor", 2)] {
+            assert_eq!(of_the_day(world, agent).await, count, "{agent} at {time}");
+        }
+        for id in schedules {
+            let ahead = world.recorded(id).await.into_iter().find(|run| world.now() < run.scheduled_at);
+            assert_eq!(ahead, None, "at {time}");
+        }
+    }
 }
 
 /// How many items an agent has on 18 February, as its zone has it: in the queue, or done.

@@ -70,13 +70,14 @@ async fn local_midnights(base: Base) {
     ];
     // At the beginning it was past midnight in Chatham already.
     assert_eq!(begun.collect::<Vec<_>>(), expected[1..]);
-    // The plan of a day is made at that instant, not before and not later.
-    for (schedule, midnight) in schedules.iter().zip(["07:00", "2026-02-17T18:30:00Z", "10:15", "00:00"]) {
+    // A slot of the day is recorded when it is due by its zone's clock, not before and not later.
+    let noons = ["2026-02-17T19:00:00Z", "06:30", "2026-02-17T22:15:00Z", "12:00"];
+    for (schedule, noon) in schedules.iter().zip(noons) {
         let made = entries.iter().filter_map(|entry| match &entry.body {
             Body::Planned(plan) if plan.schedule == *schedule && !plan.runs.is_empty() => Some(entry.at),
             _ => None,
         });
-        assert_eq!(made.max(), Some(at(midnight)), "{:?}", world.slots(*schedule).await);
+        assert_eq!(made.max(), Some(at(noon)), "{:?}", world.slots(*schedule).await);
         world.every_slot_has_one_answer(*schedule).await;
     }
     world.end().await;

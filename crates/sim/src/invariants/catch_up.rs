@@ -1,103 +1,136 @@
-//! Catch-up: what an outage missed is made up for as the policy says, once (I13).
+//! Catch-up: the policy decides the slots that an outage missed, each outage once, and no others (I13).
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use punctual_core::ScheduleId;
-use punctual_core::journal::{Body, Entry, PlanEntry, SkipEntry, World};
+use punctual_core::journal::{PlanEntry, PlannedRun, SkipEntry, World};
 use punctual_core::plan::Outage;
-use punctual_core::run::{Outcome, Run, RunEvent, RunState, SkipReason};
+use punctual_core::run::{Run, SkipReason};
 use punctual_core::schedule::CatchUpMode;
-use punctual_core::time::Slot;
+use punctual_core::time::{Slot, SlotKey};
+use punctual_core::{RunId, ScheduleId};
 
 use super::{Check, ensure};
 use crate::oracle::Version;
 
-/// What the entries of one planning decision have let go so far.
+/// What catch-up has skipped so far in the commit that is being taken in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CatchUps {
-    let_go: BTreeMap<ScheduleId, Vec<Timestamp>>,
-    is_edit: Option<ScheduleId>,
+    skipped: BTreeMap<ScheduleId, Vec<SlotKey>>,
 }
 
 impl CatchUps {
-    /// Notes runs that are let go before the plan that says why.
-    pub(crate) fn note(&mut self, entry: &Entry, before: &World) -> Check {
-        if let Body::RunChanged(change) = &entry.body
-            && change.event == RunEvent::Skipped(SkipReason::CatchUp)
-            && let (Some(schedule), Some(run)) = (change.schedule, before.runs.get(&change.run))
-        {
-            self.let_go.entry(schedule).or_default().push(run.scheduled_at);
-            let outage = before.schedules.get(&schedule).and_then(|record| record.outage);
-            let is_missed = outage.is_some_and(|outage| outage.from < run.due_at && run.due_at <= outage.until);
-            return ensure("I13", is_missed && run.is_untouched(), || {
-                format!("run {} due {} was let go, which {outage:?} did not miss", run.id, run.due_at)
-            });
-        }
-        Ok(())
-    }
-
     pub(crate) fn skipped(&mut self, skip: &SkipEntry, range: &[Slot]) {
         if skip.reason == SkipReason::CatchUp {
-            self.let_go.entry(skip.schedule).or_default().extend(range.iter().map(|slot| slot.scheduled_at));
+            self.skipped.entry(skip.schedule).or_default().extend(range.iter().map(Slot::key));
         }
     }
 
-    /// An edit plans too, and makes up for nothing.
-    pub(crate) fn edited(&mut self, schedule: ScheduleId) {
-        self.is_edit = Some(schedule);
+    /// A commit has been taken in: each skip had a plan that goes with it.
+    pub(crate) fn committed(&mut self) -> Check {
+        let left = std::mem::take(&mut self.skipped);
+        ensure("I13", left.is_empty(), || format!("catch-up skips {left:?} without a plan"))
     }
 
-    /// Looks at a plan before it changes the world: if it makes up for an outage, what it keeps is what the policy says.
-    pub(crate) fn planned(&mut self, plan: &PlanEntry, before: &World, version: &Version) -> Check {
-        let let_go = self.let_go.remove(&plan.schedule).unwrap_or_default();
-        let is_edit = self.is_edit.take() == Some(plan.schedule);
-        let Some(record) = before.schedules.get(&plan.schedule) else { return Ok(()) };
-        let Some(outage) = record.outage else {
-            return ensure("I13", let_go.is_empty(), || {
-                format!("schedule {} let {let_go:?} go without an outage", plan.schedule)
-            });
+    /// Looks at a plan that passes slots before it changes the world: if it catches up, it does what the policy says.
+    pub(crate) fn planned(
+        &mut self,
+        plan: &PlanEntry,
+        at: Timestamp,
+        before: &World,
+        version: &Version,
+        passed: &[Slot],
+        is_edit: bool,
+        planned_until: Option<Timestamp>,
+    ) -> Check {
+        let id = plan.schedule;
+        let skipped = self.skipped.remove(&id).unwrap_or_default();
+        let Some(record) = before.schedules.get(&id) else { return Ok(()) };
+        let catches_up = plan.outage != record.outage;
+        let Some(outage) = record.outage.filter(|_| catches_up) else {
+            let is_made = is_edit && version.schedule.policy.catch_up.covers_pauses;
+            // Where an edit comes before the planner, the outage lasts from the end of its lease until now.
+            let ongoing = planned_until.filter(|until| *until < at).map(|from| Outage { from, until: at, kept: None });
+            let is_marked = plan.outage.is_some() && plan.outage == ongoing && passed.is_empty() && !is_edit;
+            ensure("I13", plan.outage == record.outage || is_made || is_marked, || {
+                format!("schedule {id} is marked with {:?} by a plan", plan.outage)
+            })?;
+            ensure("I13", record.outage.is_none() || passed.is_empty() || is_edit, || {
+                format!("slots of schedule {id} were decided before {:?} was caught up", record.outage)
+            })?;
+            return ensure("I13", skipped.is_empty(), || format!("schedule {id} skips {skipped:?} without an outage"));
         };
-        if is_edit || plan.outage.is_some() {
-            return Ok(());
+        if is_edit {
+            // The end of a pause that is caught up may add to an outage; nothing else touches it.
+            let covers = |it: Outage| it.from <= outage.from && outage.until <= it.until && it.kept.is_none();
+            let is_kept = plan.outage.is_some_and(covers) && version.schedule.policy.catch_up.covers_pauses;
+            return ensure("I13", is_kept && skipped.is_empty() && passed.is_empty(), || {
+                format!("an edit of schedule {id} turns {outage:?} into {:?}", plan.outage)
+            });
         }
-        let is_missed = |due_at: Timestamp| outage.from < due_at && due_at <= outage.until;
-        let waiting = before.runs.values().filter(|run| run.schedule == Some(plan.schedule));
-        let waiting = waiting.filter(|run| run.is_untouched() && run.key.is_slot() && is_missed(run.due_at));
-        // If planning takes too long, nothing waits for it: what was claimed or called off meanwhile counts as kept.
-        let is_skipped = |run: &Run| matches!(run.state, RunState::Finished { outcome: Outcome::Skipped(_), .. });
-        let mut own = before.runs.values().filter(|run| run.schedule == Some(plan.schedule) && run.key.is_slot());
-        let has_touched = own.any(|run| is_missed(run.due_at) && !run.is_untouched() && !is_skipped(run));
-        let mut kept: Vec<Timestamp> = waiting.map(|run| run.scheduled_at).collect();
-        for run in &plan.runs {
-            let slot = version.timetable.slot(&run.key);
-            kept.extend(slot.filter(|slot| slot.due_at <= outage.until).map(|slot| slot.scheduled_at));
-        }
-        kept.sort_unstable();
-        let mut missed = [kept.clone(), let_go].concat();
-        missed.sort_unstable();
-        let expected = keeps(version, &outage, &missed);
-        // A maximum of runs may allow fewer, and a decision of several calls is not seen here as a whole.
-        let is_partial = outage.kept.is_some() || version.schedule.bounds.max_runs().is_some() || has_touched;
-        let is_right = if is_partial { kept.len() <= expected.len() } else { kept == expected };
-        ensure("I13", is_right, || {
-            let policy = version.schedule.policy.catch_up;
-            format!("schedule {} under {policy:?} kept {kept:?} of {missed:?} missed in {outage:?}", plan.schedule)
-        })
+        // No history has as many slots as one call decides.
+        ensure("I13", plan.outage.is_none(), || format!("schedule {id} catches {outage:?} up, all but {:?}", plan.outage))?;
+        let until = outage.until.min(at);
+        let later = passed.iter().find(|slot| until < slot.scheduled_at).map(Slot::key);
+        ensure("I13", later.is_none(), || format!("catching {outage:?} up, schedule {id} decided {later:?}"))?;
+        let missed: Vec<&Slot> = passed.iter().filter(|slot| slot.skipped.is_none()).collect();
+        let kept: Vec<SlotKey> = plan.runs.iter().map(|run| run.key.clone()).collect();
+        let expected = keeps(version, until, &missed, runs_left(version, before));
+        ensure("I13", kept == expected, || {
+            let (policy, missed) = (version.schedule.policy.catch_up, missed.iter().map(|slot| slot.key()));
+            let missed: Vec<SlotKey> = missed.collect();
+            format!("schedule {id} under {policy:?} kept {kept:?} of {missed:?} missed in {outage:?}: not {expected:?}")
+        })?;
+        let rest: Vec<SlotKey> = missed.iter().map(|slot| slot.key()).filter(|key| !kept.contains(key)).collect();
+        ensure("I13", skipped == rest, || format!("schedule {id} skipped {skipped:?}, not {rest:?}, for {outage:?}"))?;
+        are_placed(version, &plan.runs, at)
     }
 }
 
-/// What the policy keeps of what was missed, in order.
-fn keeps(version: &Version, outage: &Outage, missed: &[Timestamp]) -> Vec<Timestamp> {
+/// What is kept is due when it is caught up, or later; one after another where all are kept.
+fn are_placed(version: &Version, runs: &[PlannedRun], at: Timestamp) -> Check {
+    let is_in_order = version.schedule.policy.catch_up.mode == CatchUpMode::All;
+    let mut last: Option<RunId> = None;
+    for run in runs {
+        ensure("I13", at <= run.due_at, || format!("run {} is caught up at {at}, and due {}", run.id, run.due_at))?;
+        let follows = last.filter(|_| is_in_order);
+        ensure("I13", run.follows == follows, || format!("run {} starts after {:?}, not {follows:?}", run.id, run.follows))?;
+        last = Some(run.id);
+    }
+    Ok(())
+}
+
+/// How many more runs the schedule may ever have.
+fn runs_left(version: &Version, before: &World) -> usize {
+    let id = version.schedule.id;
+    let Some(max) = version.schedule.bounds.max_runs() else { return usize::MAX };
+    let is_unstarted = |run: &&Run| run.schedule == Some(id) && !run.has_started && !run.state.is_final();
+    let unstarted = before.runs.values().filter(is_unstarted).count() as u64;
+    let started = before.schedules.get(&id).map_or(0, |record| record.schedule.runs_started);
+    max.saturating_sub(started + unstarted) as usize
+}
+
+/// Which slots run of those that an outage up to an instant missed, in order.
+fn keeps(version: &Version, until: Timestamp, missed: &[&Slot], mut runs_left: usize) -> Vec<SlotKey> {
     let policy = version.schedule.policy.catch_up;
-    let oldest = policy.window.and_then(|window| outage.until.checked_sub(window.duration()).ok());
-    let within: Vec<Timestamp> =
-        missed.iter().copied().filter(|at| oldest.is_none_or(|oldest| oldest <= *at)).collect();
-    let last = |count: usize| within[within.len().saturating_sub(count)..].to_vec();
-    match policy.mode {
+    let oldest = policy.window.and_then(|window| until.checked_sub(window.duration()).ok());
+    // What jitter makes due after the outage was not missed.
+    let is_missed = |slot: &&&Slot| slot.due_at <= until;
+    let within = missed.iter().filter(is_missed).filter(|slot| oldest.is_none_or(|oldest| oldest <= slot.scheduled_at));
+    let within: Vec<SlotKey> = within.map(|slot| slot.key()).collect();
+    let last = |count: usize| within[within.len().saturating_sub(count.min(runs_left))..].to_vec();
+    let kept = match policy.mode {
         CatchUpMode::None => vec![],
-        CatchUpMode::First => within.into_iter().take(1).collect(),
+        CatchUpMode::First => within.iter().take(1).cloned().collect(),
         CatchUpMode::Latest => last(1),
         CatchUpMode::All => last(policy.max as usize),
+    };
+    let mut runs = vec![];
+    for slot in missed.iter().filter(|slot| until < slot.due_at || kept.contains(&slot.key())) {
+        if 0 < runs_left {
+            runs.push(slot.key());
+            runs_left -= 1;
+        }
     }
+    runs
 }

@@ -22,6 +22,8 @@ struct Life {
     losses: u32,
     epoch: u64,
     is_over: bool,
+    /// Its slot may come back, and then has the same run again.
+    is_withdrawn: bool,
 }
 
 impl Lives {
@@ -47,6 +49,7 @@ impl Lives {
                     ensure("I9", life.claims == life.handed_back && !life.is_over, || {
                         format!("run {run} was withdrawn after it had been taken")
                     })?;
+                    self.lives.insert(*run, Life { is_withdrawn: true, ..life });
                 }
             }
             Body::RunAsked { run, .. } => self.begin(run.id)?,
@@ -68,8 +71,12 @@ impl Lives {
     }
 
     fn begin(&mut self, id: RunId) -> Check {
-        let life = Life { epoch: self.epoch_floor, ..Life::default() };
-        ensure("I10", self.lives.insert(id, life).is_none(), || format!("run {id} began twice"))
+        let before = self.lives.get(&id).copied();
+        ensure("I10", before.is_none_or(|life| life.is_withdrawn), || format!("run {id} began twice"))?;
+        // Epochs that were given before are given to no other node.
+        let epoch = before.map_or(0, |life| life.epoch).max(self.epoch_floor);
+        self.lives.insert(id, Life { epoch, ..Life::default() });
+        Ok(())
     }
 
     fn step(&mut self, before: &Run, event: &RunEvent, after: &Run) -> Check {

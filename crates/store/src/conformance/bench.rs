@@ -138,7 +138,8 @@ impl Bench {
         let subject = block_on(self.store.subject(schedule, self.now)).unwrap().expect("it exists");
         let ScheduleRecord { schedule, outage, .. } = subject.task.record;
         let (version, cursor) = (schedule.version, schedule.cursor.clone());
-        let expected = Expected::At { schedule: schedule.id, version, cursor, outage };
+        let early = schedule.early.clone();
+        let expected = Expected::At { schedule: schedule.id, version, cursor, early, outage };
         PlanWrite { expected, plan: Some(plan_entry(&schedule)), ..change(ScheduleChange::None) }
     }
 
@@ -190,7 +191,7 @@ impl Bench {
     /// Deletes a schedule, and withdraws these runs.
     pub fn delete(&self, id: ScheduleId, withdrawn: &[RunId]) {
         let withdrawn = withdrawn.to_vec();
-        let write = change_of(&self.schedule(id), ScheduleChange::Delete { withdrawn });
+        let write = change_of(&self.schedule(id), ScheduleChange::Delete { withdrawn, next_gone: None });
         assert_eq!(self.write(write), Written::Done);
     }
 
@@ -209,6 +210,12 @@ impl Bench {
     /// The name of a run's state.
     pub fn state(&self, id: RunId) -> &'static str {
         self.run(id).state.name()
+    }
+
+    /// The runs of a schedule, by scheduled time.
+    pub fn runs_of(&self, schedule: ScheduleId) -> Vec<Run> {
+        let filter = crate::RunFilter { schedule: Some(schedule), limit: ALL, ..crate::RunFilter::default() };
+        block_on(self.store.runs(&filter)).unwrap()
     }
 
     /// How a run ended, if it did.
@@ -353,28 +360,21 @@ pub fn agents() -> Arc<BTreeSet<String>> {
 
 /// A plan of a schedule as it is, that changes nothing.
 pub fn plan_entry(schedule: &Schedule) -> PlanEntry {
-    PlanEntry {
-        schedule: schedule.id,
-        version: schedule.version,
-        cursor: schedule.cursor.clone(),
-        plan_at: None,
-        zone_data: ZONE_DATA.to_owned(),
-        outage: None,
-        runs: vec![],
-        moved: vec![],
-        withdrawn: vec![],
-    }
+    let record = ScheduleRecord::new(schedule.clone(), schedule.cursor.at);
+    PlanEntry { plan_at: None, zone_data: ZONE_DATA.to_owned(), ..PlanEntry::unchanged(&record) }
 }
 
 /// A write of a new schedule, without a plan.
 pub fn change(change: ScheduleChange) -> PlanWrite {
-    PlanWrite { expected: Expected::New, change, skips: vec![], let_go: vec![], plan: None, by: None }
+    PlanWrite { expected: Expected::New, change, skips: vec![], cancelled: vec![], plan: None, by: None }
 }
 
 /// A write about a schedule as it is, without a plan.
 pub fn change_of(schedule: &Schedule, becomes: ScheduleChange) -> PlanWrite {
     let (version, cursor) = (schedule.version, schedule.cursor.clone());
-    PlanWrite { expected: Expected::At { schedule: schedule.id, version, cursor, outage: None }, ..change(becomes) }
+    let early = schedule.early.clone();
+    let expected = Expected::At { schedule: schedule.id, version, cursor, early, outage: None };
+    PlanWrite { expected, ..change(becomes) }
 }
 
 /// A run that an event or a person asks for.

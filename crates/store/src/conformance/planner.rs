@@ -86,7 +86,7 @@ pub fn an_outage_joins_one_that_is_not_made_up_for(bench: &mut Bench) {
     // One schedule has been made up for, the other half.
     assert_eq!(bench.write(bench.write_for(done)), Written::Done);
     let mut half = bench.write_for(busy);
-    let kept = Kept { waiting_from: None, unplanned_from: Some(at("09:30:00")), until: at("10:00:00") };
+    let kept = Kept { from: Some(at("09:30:00")), until: at("10:00:00") };
     let rest = Outage { kept: Some(kept), ..outage("09:00:30", "10:00:00").expect("it is one") };
     half.plan.as_mut().expect("it has a plan").outage = Some(rest);
     assert_eq!(bench.write(half), Written::Done);
@@ -97,38 +97,33 @@ pub fn an_outage_joins_one_that_is_not_made_up_for(bench: &mut Bench) {
     assert_eq!(marked(bench, done), outage("10:00:30", "11:00:00"));
 }
 
-pub fn nothing_is_claimed_before_an_outage_is_made_up_for(bench: &mut Bench) {
+pub fn what_waits_already_is_claimed_whatever_planning_does(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let node = bench.join("a");
     take(bench, node);
     bench.plan(schedule, &["09:30:00"]);
-    let waits = |bench: &mut Bench| {
-        let claimed = bench.changes_nothing("planning comes first", |bench| bench.claimed(node, ALL));
-        let again_at = claimed.next_at.expect("it comes again");
-        assert!(claimed.awaits_planning && claimed.runs.is_empty() && bench.now < again_at);
-    };
     bench.go("10:00:00");
     bench.renew(node).unwrap();
-    waits(bench); // Nobody plans.
-    take(bench, node);
-    waits(bench); // It has begun to, and has not looked at everything.
-    assert_eq!(bench.write(bench.write_for(schedule)), Written::Done);
-    let claimed = bench.claimed(node, ALL);
-    assert_eq!((claimed.awaits_planning, claimed.runs.len()), (false, 1));
+    assert_eq!(bench.claimed(node, ALL).runs.len(), 1, "its slot was decided before the outage");
 }
 
-pub fn what_cannot_be_made_up_for_holds_up_nobody_for_long(bench: &mut Bench) {
-    let schedule = bench.add(json!({}));
+pub fn an_outage_marks_what_has_a_slot_in_it_and_nothing_else(bench: &mut Bench) {
+    let with_next = |bench: &mut Bench, plan_at: Option<&str>| {
+        let id = bench.add(json!({}));
+        let mut write = bench.write_for(id);
+        write.plan.as_mut().expect("it has a plan").plan_at = plan_at.map(at);
+        assert_eq!(bench.write(write), Written::Done);
+        id
+    };
+    let (before, at_its_end) = (with_next(bench, Some("09:30:00")), with_next(bench, Some("10:00:00")));
+    let (after, unknown) = (with_next(bench, Some("10:00:01")), with_next(bench, None));
     let node = bench.join("a");
     take(bench, node);
-    bench.plan(schedule, &["09:00:00"]);
-    block_on(bench.store.note_outage(bench.now, node, at("08:30:00"))).unwrap();
-    for _ in 0..12 {
-        assert!(bench.claimed(node, ALL).awaits_planning);
-        bench.pass(25);
-        take(bench, node);
-    }
-    assert_eq!(bench.claimed(node, ALL).runs.len(), 1);
+    bench.go("10:00:00");
+    bench.renew(node).unwrap();
+    let missed = take(bench, node).outage;
+    assert_eq!(missed, outage("09:00:30", "10:00:00"));
+    assert_eq!([before, at_its_end, after, unknown].map(|id| marked(bench, id)), [missed, missed, None, missed]);
 }
 
 pub fn a_plan_that_knew_nothing_of_an_outage_does_not_wipe_it_out(bench: &mut Bench) {

@@ -46,7 +46,10 @@ pub fn a_conflict_changes_nothing(bench: &mut Bench) {
     };
     let expecting = |version, cursor_at: &str| {
         let cursor = punctual_core::schedule::Cursor::starting(at(cursor_at));
-        PlanWrite { expected: Expected::At { schedule, version, cursor, outage: None }, ..new_run.clone() }
+        PlanWrite {
+            expected: Expected::At { schedule, version, cursor, early: Default::default(), outage: None },
+            ..new_run.clone()
+        }
     };
     let moved_at = |run, time: &str| punctual_core::journal::PlannedRun {
         id: run,
@@ -68,8 +71,11 @@ pub fn a_conflict_changes_nothing(bench: &mut Bench) {
         ("a run at work withdrawn", with_plan(&|plan| plan.withdrawn = vec![runs[1], runs[0]])),
         ("a run at work moved", with_plan(&|plan| plan.moved = vec![moved_at(runs[0], "09:30:00")])),
         ("a run that is gone withdrawn", with_plan(&|plan| plan.withdrawn = vec![punctual_core::RunId(Uuid::max())])),
-        ("a run at work let go", PlanWrite { let_go: vec![runs[1], runs[0]], ..new_run.clone() }),
-        ("a run that is gone let go", PlanWrite { let_go: vec![punctual_core::RunId(Uuid::max())], ..new_run.clone() }),
+        ("a run at work cancelled", PlanWrite { cancelled: vec![runs[1], runs[0]], ..new_run.clone() }),
+        (
+            "a run that is gone cancelled",
+            PlanWrite { cancelled: vec![punctual_core::RunId(Uuid::max())], ..new_run.clone() },
+        ),
         (
             "a run withdrawn and moved",
             with_plan(&|plan| {
@@ -78,7 +84,7 @@ pub fn a_conflict_changes_nothing(bench: &mut Bench) {
         ),
         ("another schedule's run withdrawn", with_plan(&|plan| plan.withdrawn = vec![others])),
         ("another schedule's run moved", with_plan(&|plan| plan.moved = vec![moved_at(others, "12:30:00")])),
-        ("another schedule's run let go", PlanWrite { let_go: vec![others], ..new_run.clone() }),
+        ("another schedule's run cancelled", PlanWrite { cancelled: vec![others], ..new_run.clone() }),
         ("another schedule's plan", with_plan(&|plan| plan.schedule = other)),
         (
             "another schedule",
@@ -88,12 +94,15 @@ pub fn a_conflict_changes_nothing(bench: &mut Bench) {
         (
             "deleting and withdrawing what is at work",
             PlanWrite {
-                change: ScheduleChange::Delete { withdrawn: vec![runs[1], runs[0]] },
+                change: ScheduleChange::Delete { withdrawn: vec![runs[1], runs[0]], next_gone: None },
                 plan: None,
                 ..fresh.clone()
             },
         ),
-        ("deleting and planning", PlanWrite { change: ScheduleChange::Delete { withdrawn: vec![] }, ..fresh.clone() }),
+        (
+            "deleting and planning",
+            PlanWrite { change: ScheduleChange::Delete { withdrawn: vec![], next_gone: None }, ..fresh.clone() },
+        ),
     ];
     for (what, write) in cases {
         let written = bench.changes_nothing(what, |bench| bench.write(write));
@@ -108,7 +117,7 @@ pub fn each_write_of_a_batch_is_whole_or_not_at_all(bench: &mut Bench) {
     let (good, first) = bench.plan_write(one, &["10:00:00"]);
     let (mut bad, second) = bench.plan_write(two, &["10:00:00"]);
     bad.plan.as_mut().expect("it has a plan").withdrawn = first.clone();
-    bad.let_go = vec![punctual_core::RunId(Uuid::max())];
+    bad.cancelled = vec![punctual_core::RunId(Uuid::max())];
     let (good_again, third) = bench.plan_write(two, &["11:00:00"]);
     assert_eq!(bench.writes(vec![good, bad, good_again]), [Written::Done, Written::Conflict, Written::Done]);
     assert_eq!(bench.state(first[0]), "planned");
@@ -165,12 +174,12 @@ pub fn a_plan_is_one_transaction_with_its_entries(bench: &mut Bench) {
     edited.version = 2;
     write.change = ScheduleChange::Put(Box::new(edited));
     write.skips = vec![skip(2, SkipReason::Calendar), skip(1, SkipReason::Paused)];
-    write.let_go = vec![early];
+    write.cancelled = vec![early];
     let plan = write.plan.as_mut().expect("it has a plan");
     (plan.version, plan.withdrawn) = (2, vec![late]);
     assert_eq!(bench.write(write), Written::Done);
     // What was skipped under the version before stands before the new one.
-    assert_eq!(bench.kinds_since(seq), ["skipped", "run_changed", "schedule_changed", "skipped", "planned"]);
+    assert_eq!(bench.kinds_since(seq), ["skipped", "schedule_changed", "skipped", "planned", "run_changed"]);
     let reasons: Vec<_> = bench
         .entries()
         .into_iter()
@@ -180,10 +189,7 @@ pub fn a_plan_is_one_transaction_with_its_entries(bench: &mut Bench) {
         })
         .collect();
     assert_eq!(reasons, [(1, SkipReason::Paused), (2, SkipReason::Calendar)]);
-    assert!(matches!(
-        bench.run(early).state,
-        RunState::Finished { outcome: Outcome::Skipped(SkipReason::CatchUp), .. }
-    ));
+    assert!(matches!(bench.run(early).state, RunState::Finished { outcome: Outcome::Cancelled, .. }));
     assert!(bench.find(late).is_none());
     assert_eq!(bench.state(new[0]), "planned");
     assert!(bench.entries().iter().skip(seq as usize).all(|entry| entry.at == bench.now));
@@ -270,7 +276,7 @@ pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
     assert_eq!(retry.expires_at, None, "what has begun once is never too late any more");
 }
 
-pub fn what_has_been_touched_is_not_withdrawn_and_not_let_go(bench: &mut Bench) {
+pub fn what_has_been_touched_is_not_withdrawn_and_not_cancelled_with_its_plan(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let node = bench.join("a");
     let runs = bench.plan(schedule, &["08:00:00", "08:10:00"]);
@@ -282,9 +288,8 @@ pub fn what_has_been_touched_is_not_withdrawn_and_not_let_go(bench: &mut Bench) 
         let mut write = bench.write_for(schedule);
         write.plan.as_mut().expect("it has a plan").withdrawn = vec![run];
         assert_eq!(bench.changes_nothing("withdrawing it", |bench| bench.write(write)), Written::Conflict);
-        // An outage's catch-up has seen it before it was touched.
-        let write = PlanWrite { let_go: vec![run], ..bench.write_for(schedule) };
-        assert_eq!(bench.changes_nothing("letting it go", |bench| bench.write(write)), Written::Conflict);
+        let write = PlanWrite { cancelled: vec![run], ..bench.write_for(schedule) };
+        assert_eq!(bench.changes_nothing("cancelling it", |bench| bench.write(write)), Written::Conflict);
     }
 }
 
@@ -310,7 +315,8 @@ pub fn what_planning_has_to_do_comes_earliest_first(bench: &mut Bench) {
     assert_eq!(to_plan(bench, "2026b", ALL), [idle, ids[1], ids[2], ids[0]]);
     let node = bench.join("a");
     block_on(bench.store.note_outage(bench.now, node, at("08:30:00"))).unwrap();
-    assert_eq!(to_plan(bench, ZONE_DATA, ALL), [idle, ids[1], ids[2], ids[0]]);
+    // An outage is for those that have a slot in it, or whose next one is not known.
+    assert_eq!(to_plan(bench, ZONE_DATA, ALL), [idle, ids[1], ids[2]]);
 }
 
 pub fn a_new_schedule_is_to_be_planned_at_once(bench: &mut Bench) {
@@ -323,11 +329,14 @@ pub fn a_new_schedule_is_to_be_planned_at_once(bench: &mut Bench) {
     assert_eq!(tasks[0].record.zone_data, "");
 }
 
-pub fn a_schedule_at_rest_is_planned_again_when_a_run_ends(bench: &mut Bench) {
+pub fn a_schedule_at_rest_is_planned_again_when_a_run_starts_or_ends(bench: &mut Bench) {
     let run = bench.due_run(json!({}));
     let node = bench.join("a");
     assert_eq!(block_on(bench.store.next_plan_at()).unwrap(), None);
     let running = bench.start_one(node);
+    assert_eq!(block_on(bench.store.next_plan_at()).unwrap(), Some(bench.now), "there may be room for another");
+    let schedule = bench.run(run).schedule.unwrap();
+    assert_eq!(bench.write(bench.write_for(schedule)), Written::Done);
     assert_eq!(block_on(bench.store.next_plan_at()).unwrap(), None);
     bench.pass(5);
     bench.finish(&running, punctual_core::run::RunEvent::Succeeded);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::journal::Body;
+use punctual_core::journal::{Body, ScheduleRecord};
 use punctual_core::plan::{Held, Lane, Limits};
 use punctual_core::run::{Run, RunState};
 use punctual_core::{RunId, ScheduleId};
@@ -12,11 +12,13 @@ use punctual_core::{RunId, ScheduleId};
 use super::{MemoryStore, State};
 use crate::error::{Result, StoreError};
 use crate::requests::{
-    AttemptReport, ClaimRequest, Claimed, ClaimedRun, MOMENT, RunWritten, Settlement, StartRequest, Started, StartedRun,
+    AttemptReport, ClaimRequest, Claimed, ClaimedRun, MOMENT, PlanTask, RunWritten, Settlement, StartRequest, Started,
+    StartedRun,
 };
 use crate::roles::{Claims, Runs};
 use punctual_kernel::admission::{self, Admitted};
 use punctual_kernel::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Swept, Wants};
+use punctual_kernel::due::{DueSlots, LiveRuns, due_slots, is_for_start, write_due};
 
 #[async_trait]
 impl Claims for MemoryStore {
@@ -27,10 +29,6 @@ impl Claims for MemoryStore {
         let mut state = self.state();
         if !state.has_lease(request.node, now) {
             return Err(StoreError::LeaseEnded);
-        }
-        let last_outage = state.world.schedules.values().filter_map(|record| Some(record.outage?.until)).max();
-        if change::awaits_planning(state.planner.map(|planner| planner.until), last_outage, now) {
-            return Ok(change::planning_first(now));
         }
         let overdue = state.overdue(request);
         let wants = overdue.wants();
@@ -49,7 +47,9 @@ impl Claims for MemoryStore {
 
     async fn start(&self, request: &StartRequest) -> Result<Started> {
         let undelivered = self.look(|state| state.undelivered(request));
+        let has_more = self.pass_due(request)?;
         let mut claimed = self.claim(&request.claim).await?;
+        (claimed.awaits_planning, claimed.has_more_due) = (has_more.is_none(), has_more == Some(true));
         let (now, chosen) = (claimed.at, std::mem::take(&mut claimed.runs));
         let decisions: Vec<Admitted> = chosen.iter().map(|run| admission::decide(run, request, now)).collect();
         for (newer, _) in chosen.iter().zip(&decisions).filter(|(_, admitted)| admitted.replaces) {
@@ -98,6 +98,47 @@ impl Claims for MemoryStore {
         let answers = change::finish(&mut draft, reports);
         state.save(draft, &wants);
         Ok(answers)
+    }
+}
+
+impl MemoryStore {
+    /// Gives every slot that is due its run, or its skip. Whether there are more; `None` if they wait for a node that plans.
+    fn pass_due(&self, request: &StartRequest) -> Result<Option<bool>> {
+        let now = self.time(request.claim.now).min(request.claim.now);
+        let mut state = self.state();
+        if !state.has_lease(request.claim.node, now) {
+            return Err(StoreError::LeaseEnded);
+        }
+        if request.due_max == 0 {
+            return Ok(Some(false));
+        }
+        let is_due = |record: &&ScheduleRecord| {
+            let is_ready = record.schedule.is_active() && record.outage.is_none();
+            is_ready && record.plan_at.is_some_and(|at| at <= now)
+        };
+        if change::awaits_planning(state.planner.map(|planner| planner.until), now) {
+            let mut schedules = state.world.schedules.values();
+            let is_undecided = schedules.any(|record| record.outage.is_some() || is_due(&record));
+            return Ok((!is_undecided).then_some(false));
+        }
+        let mut due: Vec<&ScheduleRecord> = state.world.schedules.values().filter(is_due).collect();
+        due.sort_by_key(|record| (record.plan_at, record.schedule.id));
+        let due = due.into_iter().filter(|record| is_for_start(record, &request.timetables)).filter_map(|record| {
+            let PlanTask { waiting: unstarted, live, .. } = state.task(record);
+            due_slots(record, LiveRuns { live, unstarted }, &request.timetables, now)
+        });
+        let due: Vec<DueSlots> = due.take(request.due_max).collect();
+        let has_more = due.len() == request.due_max;
+        if !due.is_empty() {
+            let schedules = due.iter().map(|due| due.plan.schedule).collect();
+            let runs = due.iter().flat_map(|due| &due.plan.runs).map(|run| run.id).collect();
+            let wants = Wants { schedules, runs, ..Wants::default() };
+            let mut draft = state.draft(&wants, now);
+            write_due(&mut draft, due);
+            state.note_agents(&draft, now);
+            state.save(draft, &wants);
+        }
+        Ok(Some(has_more))
     }
 }
 
@@ -274,6 +315,9 @@ impl State {
             _ => None,
         });
         let overlapping = planned().filter(|run| self.world.overlaps(run)).filter_map(Run::planned_for);
-        due.chain(expires).chain(overlapping).chain(waits).min()
+        let ready = self.world.schedules.values();
+        let ready = ready.filter(|record| record.schedule.is_active() && record.outage.is_none());
+        let slots = ready.filter_map(|record| record.plan_at).filter(|at| request.now < *at);
+        due.chain(expires).chain(overlapping).chain(waits).chain(slots).min()
     }
 }

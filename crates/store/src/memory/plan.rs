@@ -23,6 +23,13 @@ impl Schedules for MemoryStore {
         Ok(self.state().world.schedules.get(&id).map(|record| (*record.schedule).clone()))
     }
 
+    async fn schedule_of_slot(&self, run: RunId) -> Result<Option<Schedule>> {
+        let Some(named) = run.slot_id() else { return Ok(None) };
+        let state = self.state();
+        let found = state.world.schedules.values().find(|it| it.schedule.id.tail() == named.schedule_tail);
+        Ok(found.map(|record| (*record.schedule).clone()))
+    }
+
     async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
         let state = self.state();
         let behind = state.world.schedules.iter().filter(|(id, _)| after.is_none_or(|after| after < **id));
@@ -192,7 +199,7 @@ impl State {
         self.world.runs.values().filter(move |run| run.schedule == Some(schedule))
     }
 
-    fn task(&self, record: &ScheduleRecord) -> PlanTask {
+    pub(super) fn task(&self, record: &ScheduleRecord) -> PlanTask {
         let live = || self.runs_of(record.schedule.id).filter(|run| !run.state.is_final());
         PlanTask {
             record: record.clone(),
@@ -202,7 +209,7 @@ impl State {
     }
 
     /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.
-    fn note_agents(&mut self, draft: &Draft, now: Timestamp) {
+    pub(super) fn note_agents(&mut self, draft: &Draft, now: Timestamp) {
         for run in draft.world.runs.values().filter(|run| run.planned_for().is_some()) {
             self.agents_seen.entry(run.terms.work.agent().to_owned()).or_insert(now);
         }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::ScheduleId;
 use punctual_core::schedule::Schedule;
+use punctual_core::{RunId, ScheduleId};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
@@ -31,6 +31,21 @@ impl Schedules for PostgresStore {
         self.read("reading a schedule", async move {
             let sql = format!("SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE id = $1");
             let rows = connections.query(&sql, &[(&id.0, Type::UUID)]).await?;
+            rows.first().map(plain_schedule).transpose()
+        })
+        .await
+    }
+
+    async fn schedule_of_slot(&self, run: RunId) -> Result<Option<Schedule>> {
+        if run.slot_id().is_none() {
+            return Ok(None);
+        }
+        let connections = self.connections.clone();
+        self.read("reading the schedule of a slot", async move {
+            let sql =
+                format!("SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE substring(uuid_send(id) FROM 9) = $1 LIMIT 1");
+            let tail = run.0.as_bytes()[8..].to_vec();
+            let rows = connections.query(&sql, &[(&tail, Type::BYTEA)]).await?;
             rows.first().map(plain_schedule).transpose()
         })
         .await

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::ScheduleId;
 use punctual_core::journal::ScheduleRecord;
 use punctual_core::schedule::Schedule;
+use punctual_core::{RunId, ScheduleId};
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
@@ -22,6 +22,18 @@ use crate::roles::{Plan, Schedules};
 impl Schedules for SqliteStore {
     async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
         self.read("reading a schedule", move |connection| Ok(read_schedule(connection, id)?.map(unshare))).await
+    }
+
+    async fn schedule_of_slot(&self, run: RunId) -> Result<Option<Schedule>> {
+        if run.slot_id().is_none() {
+            return Ok(None);
+        }
+        self.read("reading the schedule of a slot", move |connection| {
+            let sql = "SELECT * FROM schedules WHERE substr(id, 9) = ?1";
+            let mut found = read_schedules(connection, sql, params![&run.0.as_bytes()[8..]])?;
+            Ok(found.pop().map(unshare))
+        })
+        .await
     }
 
     async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {

@@ -178,6 +178,7 @@ CREATE TABLE schedules (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
 CREATE UNIQUE INDEX schedules_by_name ON schedules (name, face, ifnull(project, '')) WHERE name IS NOT NULL;
+CREATE UNIQUE INDEX schedules_by_tail ON schedules (substr(id, 9));
 CREATE INDEX schedules_by_zone ON schedules (zone);
 CREATE INDEX schedules_by_zone_data ON schedules (zone_data);
 CREATE INDEX schedules_of_face ON schedules (face, id);

@@ -2,11 +2,12 @@
 
 use punctual_core::Elapsed;
 use punctual_core::run::{FailureCode, Run, RunEvent, RunState, SkipReason, WaitFor};
+use punctual_core::time::bundled_version;
 use punctual_store::Decision;
 use punctual_store::memory::State;
 
 use super::dice::Dice;
-use super::names::{Millis, millis, number, schedule_id, time};
+use super::names::{Millis, RunNumber, millis, number, run_number, schedule_id, time};
 use super::shape::{AGENTS, PROJECTS, Shape, ZONES};
 use super::step::{Alive, Asked, Caps, Finished, Op, Read, Settled, Step};
 
@@ -85,20 +86,20 @@ impl Generator {
     }
 
     /// A run that is as wanted; any other, or none at all, sometimes.
-    fn run_in(&mut self, state: &State, is_wanted: impl Fn(&Run) -> bool) -> u32 {
-        let wanted: Vec<u32> =
-            state.world.runs.values().filter(|run| is_wanted(run)).map(|run| number(run.id.0)).collect();
+    fn run_in(&mut self, state: &State, is_wanted: impl Fn(&Run) -> bool) -> RunNumber {
+        let wanted: Vec<RunNumber> =
+            state.world.runs.values().filter(|run| is_wanted(run)).map(|run| run.id.0.as_u128()).collect();
         match self.dice.any(&wanted) {
             Some(run) if self.percent(90) => run,
             _ => self.any_run(state),
         }
     }
 
-    fn any_run(&mut self, state: &State) -> u32 {
-        let all: Vec<u32> = state.world.runs.keys().map(|id| number(id.0)).collect();
+    fn any_run(&mut self, state: &State) -> RunNumber {
+        let all: Vec<RunNumber> = state.world.runs.keys().map(|id| id.0.as_u128()).collect();
         match self.dice.any(&all) {
             Some(run) if self.percent(95) => run,
-            _ => self.dice.between(0, i64::from(self.runs) + 2) as u32,
+            _ => run_number(self.dice.between(0, i64::from(self.runs) + 2) as u32),
         }
     }
 
@@ -119,7 +120,7 @@ impl Generator {
     }
 
     /// The epoch of a run, or another one.
-    fn epoch(&mut self, run: u32, state: &State) -> u64 {
+    fn epoch(&mut self, run: RunNumber, state: &State) -> u64 {
         let epoch = state.world.runs.get(&super::names::run_id(run)).map_or(1, Run::epoch);
         if self.percent(92) { epoch } else { (epoch + 1).saturating_sub(self.dice.below(3) as u64) }
     }
@@ -158,7 +159,13 @@ impl Generator {
         let caps = if self.percent(95) { self.caps.clone() } else { self.roll_caps() };
         let agents = if self.percent(90) { AGENTS.to_vec() } else { self.agents() };
         let node = self.node(state);
-        let claim = Op::Claim { node, limit: self.dice.one(&[0, 1, 1, 2, 3, 5, 20]), agents, caps };
+        let limit = self.dice.one(&[0, 1, 1, 2, 3, 5, 20]);
+        // A start records due slots: as long as there is room for their runs.
+        let claim = if self.has_room(state) && self.percent(40) {
+            Op::Start { node, limit, agents, caps }
+        } else {
+            Op::Claim { node, limit, agents, caps }
+        };
         let lease = state.nodes.get(&super::names::node_id(node)).map(|node| node.lease_until);
         if lease.is_some_and(|lease| time(self.now) <= lease) || self.percent(20) {
             return claim;
@@ -270,9 +277,9 @@ impl Generator {
         }
         self.runs += 1;
         // An id is given once; while its row is there, it may be given again by mistake.
-        let known: Vec<u32> = state.world.runs.keys().map(|id| number(id.0)).collect();
+        let known: Vec<RunNumber> = state.world.runs.keys().map(|id| id.0.as_u128()).collect();
         let again = if self.percent(5) { self.dice.any(&known) } else { None };
-        let run = again.unwrap_or(self.runs);
+        let run = again.unwrap_or(run_number(self.runs));
         let schedule = if self.percent(90) { Some(self.any_schedule(state)) } else { None };
         let due = self.now + self.dice.one(&[0, 0, -60_000, 30_000, 600_000]);
         Op::Ask(Asked {
@@ -300,11 +307,12 @@ impl Generator {
         let run = self.any_run(state);
         let dice = &mut self.dice;
         let maybe = |dice: &mut Dice, number: u32| if dice.chance(50) { Some(number) } else { None };
+        let maybe_run = |dice: &mut Dice, run: RunNumber| if dice.chance(50) { Some(run) } else { None };
         match dice.below(14) {
             0 => Read::Schedule { schedule },
             1 => Read::Schedules { after: maybe(dice, schedule), limit },
             2 => Read::Count,
-            3 => Read::ToPlan { zone_data: dice.one(&["2026a", "2026a", "2026b"]), limit },
+            3 => Read::ToPlan { zone_data: dice.one(&[bundled_version(), bundled_version(), "2026b"]), limit },
             4 => Read::NextPlanAt,
             5 => Read::Subject { schedule },
             6 => Read::ZoneDays,
@@ -321,7 +329,7 @@ impl Generator {
             11 => Read::Head,
             12 => {
                 let offset = if dice.chance(50) { dice.between(0, 20) as usize } else { 0 };
-                Read::History { schedule: maybe(dice, schedule), run: maybe(dice, run), offset, limit }
+                Read::History { schedule: maybe(dice, schedule), run: maybe_run(dice, run), offset, limit }
             }
             _ => Read::Verify,
         }

@@ -10,7 +10,7 @@ use punctual_core::schedule::Overlap;
 use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::memory::State;
 
-use super::names::{node_id, run_id, time};
+use super::names::{RunNumber, node_id, run_id, time};
 use super::play::{Answer, limits};
 use super::step::{Op, Step};
 
@@ -46,7 +46,7 @@ impl Checks {
             let lease = self.leases.get(&node_id(*node));
             ensure(lease.is_some_and(|lease| time(step.now) <= *lease), || "who claims has no lease".to_owned())?;
             self.check_claim(&ids, time(step.now), agents, &limits(caps))?;
-            ensure(claimed.awaits_planning || !self.has_left_overlap(&ids, time(step.now)), || {
+            ensure(!self.has_left_overlap(&ids, time(step.now)), || {
                 "a run that is due finds another at work, and was not answered".to_owned()
             })?;
         }
@@ -122,7 +122,7 @@ impl Checks {
 
     /// Who writes about a run names its epoch, and holds it, or repeats what it has said.
     fn check_authority(&self, step: &Step, answer: &Answer) -> Checked {
-        let named: Vec<(u32, u64)> = match &step.op {
+        let named: Vec<(RunNumber, u64)> = match &step.op {
             Op::Settle(settled) => settled.iter().map(|it| (it.run, it.epoch)).collect(),
             Op::Finish(finished) => finished.iter().map(|it| (it.run, it.epoch)).collect(),
             _ => return Ok(()),

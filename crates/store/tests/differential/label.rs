@@ -67,6 +67,13 @@ fn answers(step: &Step, answer: &Answer) -> Vec<String> {
             labels.push(format!("{verb}: comes again {}", if claimed.next_at.is_some() { "then" } else { "never" }));
             labels
         }
+        (_, Answer::Started(started)) => {
+            let mut labels = one(if started.runs.is_empty() { "nothing" } else { "some" });
+            labels.extend(started.claimed.awaits_planning.then(|| format!("{verb}: awaits planning")));
+            let is_slot = |it: &punctual_store::StartedRun| it.run.id.slot_id().is_some();
+            labels.extend(started.runs.iter().any(is_slot).then(|| format!("{verb}: a slot")));
+            labels
+        }
         (_, Answer::Planner(lease)) => one(match (lease.is_held, lease.outage) {
             (false, _) => "another's",
             (true, None) => "held",
@@ -98,6 +105,11 @@ pub(crate) const REACHED: &[&str] = &[
     "Claim: comes again then",
     "Claim: comes again never",
     "Claim: LeaseEnded",
+    "Start: nothing",
+    "Start: some",
+    "Start: awaits planning",
+    "Start: a slot",
+    "Start: LeaseEnded",
     "Settle: running",
     "Settle: skipped",
     "Settle: planned",

@@ -22,8 +22,16 @@ fn id(number: u32) -> Uuid {
     Uuid::from_u128(u128::from(shuffled) << 64 | u128::from(number))
 }
 
-pub(crate) fn run_id(number: u32) -> RunId {
-    RunId(id(number))
+/// A run by all bits of its id: a start gives runs the ids of their slots.
+pub(crate) type RunNumber = u128;
+
+/// The number of a run that is asked for.
+pub(crate) fn run_number(number: u32) -> RunNumber {
+    id(number).as_u128()
+}
+
+pub(crate) fn run_id(number: RunNumber) -> RunId {
+    RunId(Uuid::from_u128(number))
 }
 
 pub(crate) fn schedule_id(number: u32) -> ScheduleId {

@@ -1,25 +1,31 @@
 //! Playing a step on a store.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 use jiff::civil::date;
 use punctual_core::Elapsed;
 use punctual_core::journal::{Entry, PlanEntry, PlannedRun, SkipEntry};
-use punctual_core::plan::{Kept, Limits, Outage};
+use punctual_core::plan::{EarlyDecisions, Kept, Limits, Outage};
 use punctual_core::run::{Report, Run, RunState, Terms};
-use punctual_core::schedule::{Cursor, Schedule};
-use punctual_core::time::SlotKey;
+use punctual_core::schedule::{Cursor, Schedule, Timetables};
+use punctual_core::time::{SlotKey, Zones};
 use punctual_store::conformance::block_on;
 use punctual_store::{
     About, AttemptReport, Cancellation, ClaimRequest, Claimed, Expected, Head, HistoryFilter, HistoryItem, NodeRecord,
     PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, ScheduleChange, Settlement, Sign,
-    Store, StoreError, Written, ZoneDay,
+    StartRequest, Started, Store, StoreError, Written, ZoneDay,
 };
 
-use super::names::{node_id, run_id, schedule_id, slot_key, time};
+use super::names::{RunNumber, node_id, run_id, schedule_id, slot_key, time};
 use super::step::{Alive, Asked, Caps, Change, Op, Planned, Read, Slot, Step, Write};
+
+/// The zone data that starts have.
+static TIMETABLES: LazyLock<Arc<Timetables>> = LazyLock::new(|| {
+    let zones = Zones::bundled();
+    Arc::new(Timetables::new(Arc::new(zones), BTreeMap::new()))
+});
 
 /// What a store answers. Errors are told in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +39,7 @@ pub(crate) enum Answer {
     Runs(Vec<RunWritten>),
     Cancelled(Cancellation),
     Claimed(Claimed),
+    Started(Started),
     Renewed(Renewal),
     Planner(PlannerLease),
     Schedules(Vec<Schedule>),
@@ -72,6 +79,20 @@ pub(crate) async fn call(store: &dyn Store, known: &dyn Store, step: &Step) -> A
             let (node, limit) = (node_id(*node), *limit);
             let (agents, limits) = (names(agents), Arc::new(limits(caps)));
             told(store.claim(&ClaimRequest { node, now, limit, agents, limits }).await, Answer::Claimed)
+        }
+        Op::Start { node, limit, agents, caps } => {
+            let (node, limit) = (node_id(*node), *limit);
+            let (agents, limits) = (names(agents), Arc::new(limits(caps)));
+            let request = StartRequest {
+                claim: ClaimRequest { node, now, limit, agents, limits },
+                held: Arc::default(),
+                begun: None,
+                agents: Arc::default(),
+                due_max: 5,
+                timetables: Arc::clone(&TIMETABLES),
+                approval_wait: Elapsed::from_seconds(600),
+            };
+            told(store.start(&request).await, Answer::Started)
         }
         Op::Settle(settled) => {
             let settlement =
@@ -202,18 +223,22 @@ fn write(known: &dyn Store, write: &Write) -> PlanWrite {
     let expected = match write.expects {
         None => Expected::New,
         Some((version, cursor)) => {
-            let outage =
-                block_on(known.subject(schedule, time(cursor))).ok().flatten().and_then(|it| it.task.record.outage);
-            Expected::At { schedule, version, cursor: Cursor::starting(time(cursor)), outage }
+            let known = block_on(known.subject(schedule, time(cursor))).ok().flatten().map(|it| it.task.record);
+            let outage = known.as_ref().and_then(|record| record.outage);
+            let known = known.as_ref().map(|record| &record.schedule);
+            let same = known.filter(|known| known.cursor.at == time(cursor)).map(|known| known.cursor.clone());
+            let cursor = same.unwrap_or_else(|| Cursor::starting(time(cursor)));
+            let early = known.map(|known| known.early.clone()).unwrap_or_default();
+            Expected::At { schedule, version, cursor, early, outage }
         }
     };
-    let runs = |numbers: &[u32]| numbers.iter().map(|number| run_id(*number)).collect::<Vec<_>>();
+    let runs = |numbers: &[RunNumber]| numbers.iter().map(|number| run_id(*number)).collect::<Vec<_>>();
     let change = match &write.change {
         Change::None => ScheduleChange::None,
         Change::Put { version, cursor, shape } => {
             ScheduleChange::Put(Box::new(shape.schedule(number, *version, *cursor)))
         }
-        Change::Delete { withdrawn } => ScheduleChange::Delete { withdrawn: runs(withdrawn) },
+        Change::Delete { withdrawn } => ScheduleChange::Delete { withdrawn: runs(withdrawn), next_gone: None },
     };
     let skip = |skips: &super::step::Skips| {
         let last = skips.from + 1_000 * skips.count as i64;
@@ -237,7 +262,7 @@ fn write(known: &dyn Store, write: &Write) -> PlanWrite {
         expected,
         change,
         skips: write.skips.iter().map(skip).collect(),
-        let_go: runs(&write.let_go),
+        cancelled: runs(&write.cancelled),
         plan,
         by: None,
     }
@@ -255,7 +280,7 @@ fn plan_entry(schedule: u32, plan: &Planned) -> PlanEntry {
     let outage = |(from, until, kept): (i64, i64, Option<i64>)| Outage {
         from: time(from),
         until: time(until),
-        kept: kept.map(|from| Kept { waiting_from: None, unplanned_from: Some(time(from)), until: time(until) }),
+        kept: kept.map(|from| Kept { from: Some(time(from)), until: time(until) }),
     };
     PlanEntry {
         schedule: schedule_id(schedule),
@@ -263,7 +288,11 @@ fn plan_entry(schedule: u32, plan: &Planned) -> PlanEntry {
         cursor: Cursor::starting(time(plan.cursor)),
         plan_at: plan.plan_at.map(time),
         zone_data: plan.zone_data.to_owned(),
+        early: EarlyDecisions::default(),
         outage: plan.outage.map(outage),
+        next: None,
+        next_gone: None,
+        was_next: false,
         runs: plan.runs.iter().map(slot).collect(),
         moved: plan.moved.iter().map(slot).collect(),
         withdrawn: plan.withdrawn.iter().map(|run| run_id(*run)).collect(),

@@ -60,7 +60,7 @@ fn simpler(step: &Step) -> Vec<Step> {
 fn simpler_writes(write: &Write) -> Vec<Write> {
     let mut writes = vec![];
     writes.extend(without_one(&write.skips).into_iter().map(|skips| Write { skips, ..write.clone() }));
-    writes.extend(without_one(&write.let_go).into_iter().map(|let_go| Write { let_go, ..write.clone() }));
+    writes.extend(without_one(&write.cancelled).into_iter().map(|cancelled| Write { cancelled, ..write.clone() }));
     let Some(plan) = &write.plan else { return writes };
     let mut plans = vec![];
     plans.extend(without_one(&plan.runs).into_iter().map(|runs| super::step::Planned { runs, ..plan.clone() }));

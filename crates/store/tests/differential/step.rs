@@ -2,7 +2,7 @@
 
 use punctual_core::run::{RunEvent, SkipReason};
 
-use super::names::Millis;
+use super::names::{Millis, RunNumber};
 use super::shape::Shape;
 use punctual_store::Decision;
 
@@ -17,9 +17,10 @@ pub(crate) struct Step {
 pub(crate) enum Op {
     Plan(Vec<Write>),
     Ask(Asked),
-    Cancel { run: u32 },
-    Resume { run: u32 },
+    Cancel { run: RunNumber },
+    Resume { run: RunNumber },
     Claim { node: u32, limit: usize, agents: Vec<&'static str>, caps: Caps },
+    Start { node: u32, limit: usize, agents: Vec<&'static str>, caps: Caps },
     Settle(Vec<Settled>),
     Finish(Vec<Finished>),
     Join(Alive),
@@ -43,12 +44,12 @@ pub(crate) enum Read {
     NextPlanAt,
     Subject { schedule: u32 },
     ZoneDays,
-    Run { run: u32 },
+    Run { run: RunNumber },
     Runs { schedule: Option<u32>, from: Option<Millis>, until: Option<Millis>, only_live: bool, limit: usize },
     Nodes,
     Entries { after: u64, limit: usize },
     Head,
-    History { schedule: Option<u32>, run: Option<u32>, offset: usize, limit: usize },
+    History { schedule: Option<u32>, run: Option<RunNumber>, offset: usize, limit: usize },
     Verify,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Write {
     pub(crate) expects: Option<(u64, Millis)>,
     pub(crate) change: Change,
     pub(crate) skips: Vec<Skips>,
-    pub(crate) let_go: Vec<u32>,
+    pub(crate) cancelled: Vec<RunNumber>,
     pub(crate) plan: Option<Planned>,
 }
 
@@ -68,7 +69,7 @@ pub(crate) struct Write {
 pub(crate) enum Change {
     None,
     Put { version: u64, cursor: Millis, shape: Shape },
-    Delete { withdrawn: Vec<u32> },
+    Delete { withdrawn: Vec<RunNumber> },
 }
 
 #[derive(Debug, Clone)]
@@ -89,23 +90,23 @@ pub(crate) struct Planned {
     pub(crate) outage: Option<(Millis, Millis, Option<Millis>)>,
     pub(crate) runs: Vec<Slot>,
     pub(crate) moved: Vec<Slot>,
-    pub(crate) withdrawn: Vec<u32>,
+    pub(crate) withdrawn: Vec<RunNumber>,
 }
 
 /// A run and its slot.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
-    pub(crate) run: u32,
+    pub(crate) run: RunNumber,
     pub(crate) key: Millis,
     pub(crate) scheduled: Millis,
     pub(crate) due: Millis,
     pub(crate) expires: Option<Millis>,
-    pub(crate) follows: Option<u32>,
+    pub(crate) follows: Option<RunNumber>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    pub(crate) run: u32,
+    pub(crate) run: RunNumber,
     pub(crate) schedule: Option<u32>,
     /// The event; none for a person's request.
     pub(crate) event: Option<u8>,
@@ -123,14 +124,14 @@ pub(crate) struct Caps {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Settled {
-    pub(crate) run: u32,
+    pub(crate) run: RunNumber,
     pub(crate) epoch: u64,
     pub(crate) decision: Decision,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Finished {
-    pub(crate) run: u32,
+    pub(crate) run: RunNumber,
     pub(crate) epoch: u64,
     pub(crate) event: RunEvent,
     pub(crate) said: u8,

@@ -2,10 +2,11 @@
 
 use punctual_core::run::{Run, SkipReason};
 use punctual_core::schedule::MaxDelay;
+use punctual_core::time::bundled_version;
 use punctual_store::memory::State;
 
 use super::generate::{Generator, standing};
-use super::names::{Millis, millis, number, schedule_id};
+use super::names::{Millis, RunNumber, millis, run_number, schedule_id};
 use super::shape::Shape;
 use super::step::{Change, Op, Planned, Skips, Slot, Write};
 
@@ -34,7 +35,7 @@ impl Generator {
                 let withdrawn = if self.dice.chance(80) { withdrawn } else { some };
                 let expects = self.expects(version, cursor);
                 let change = Change::Delete { withdrawn };
-                Write { schedule, expects, change, skips: self.skips(version), let_go: vec![], plan: None }
+                Write { schedule, expects, change, skips: self.skips(version), cancelled: vec![], plan: None }
             }
             4..20 => {
                 let shape = self.shape_of(state, schedule).edited(&mut self.dice);
@@ -43,15 +44,15 @@ impl Generator {
                 let plan = self.dice.chance(85).then(|| self.plan_of(state, schedule, put, self.now, shape));
                 let skipped = if self.dice.chance(50) { version } else { put };
                 let skips = self.skips(skipped);
-                Write { schedule, expects: self.expects(version, cursor), change, skips, let_go: vec![], plan }
+                Write { schedule, expects: self.expects(version, cursor), change, skips, cancelled: vec![], plan }
             }
             _ => {
                 let shape = self.shape_of(state, schedule);
                 let plan = Some(self.plan_of(state, schedule, version, cursor, shape));
-                let let_go = if self.dice.chance(8) { self.planned(state, schedule, true) } else { vec![] };
-                let let_go = self.dice.some(&let_go, 2);
+                let cancelled = if self.dice.chance(8) { self.planned(state, schedule, true) } else { vec![] };
+                let cancelled = self.dice.some(&cancelled, 2);
                 let expects = self.expects(version, cursor);
-                Write { schedule, expects, change: Change::None, skips: self.skips(version), let_go, plan }
+                Write { schedule, expects, change: Change::None, skips: self.skips(version), cancelled, plan }
             }
         }
     }
@@ -77,7 +78,7 @@ impl Generator {
         let shape = Shape { state: 'a', ..Shape::roll(&mut self.dice) };
         let change = Change::Put { version: 1, cursor: self.now, shape };
         let plan = self.dice.chance(90).then(|| self.plan_of(state, schedule, 1, self.now, shape));
-        Write { schedule, expects: None, change, skips: vec![], let_go: vec![], plan }
+        Write { schedule, expects: None, change, skips: vec![], cancelled: vec![], plan }
     }
 
     /// The shape of a schedule, as far as planning needs it.
@@ -101,12 +102,12 @@ impl Generator {
     }
 
     /// Runs of a schedule that are planned, and sometimes one that is not.
-    fn planned(&mut self, state: &State, schedule: u32, can_err: bool) -> Vec<u32> {
+    fn planned(&mut self, state: &State, schedule: u32, can_err: bool) -> Vec<RunNumber> {
         let id = schedule_id(schedule);
         let errs = can_err && self.dice.chance(10);
         let is_its = |run: &&Run| run.schedule == Some(id) || errs;
         let runs = state.world.runs.values().filter(is_its);
-        runs.filter(|run| errs || run.planned_for().is_some()).map(|run| number(run.id.0)).collect()
+        runs.filter(|run| errs || run.planned_for().is_some()).map(|run| run.id.0.as_u128()).collect()
     }
 
     fn skips(&mut self, version: u64) -> Vec<Skips> {
@@ -123,7 +124,7 @@ impl Generator {
             version,
             cursor,
             plan_at: if self.dice.chance(70) { Some(self.now + self.dice.between(-60, 600) * 1_000) } else { None },
-            zone_data: self.dice.one(&["2026a", "2026a", "2026a", "2026b"]),
+            zone_data: if self.dice.chance(75) { bundled_version() } else { "2026b" },
             outage: None,
             runs: vec![],
             moved: vec![],
@@ -154,28 +155,28 @@ impl Generator {
 
     fn add_slot(&mut self, plan: &mut Planned, state: &State, shape: Shape) {
         self.runs += 1;
-        let run = self.runs;
+        let run = run_number(self.runs);
         let mut slot = self.slot(run, shape);
         if self.dice.chance(2) {
             // Somebody else's id, or somebody else's slot. Not the id of one that may be gone when this is written: an id is
             // given once.
             let all: Vec<&Run> = state.world.runs.values().collect();
             if let Some(other) = self.dice.any(&all) {
-                let (id, key) = (number(other.id.0), millis(other.scheduled_at));
+                let (id, key) = (other.id.0.as_u128(), millis(other.scheduled_at));
                 let stays = !other.is_untouched() && self.dice.chance(50);
                 (slot.run, slot.key) = if stays { (id, slot.key) } else { (run, key) };
             }
         }
         slot.follows = match plan.runs.last() {
             Some(before) if self.dice.chance(30) => Some(before.run),
-            _ if self.dice.chance(5) => Some(self.dice.between(1, i64::from(run) + 1) as u32),
+            _ if self.dice.chance(5) => Some(run_number(self.dice.between(1, i64::from(self.runs) + 1) as u32)),
             _ => None,
         };
         plan.cursor = plan.cursor.max(slot.scheduled);
         plan.runs.push(slot);
     }
 
-    fn slot(&mut self, run: u32, shape: Shape) -> Slot {
+    fn slot(&mut self, run: RunNumber, shape: Shape) -> Slot {
         let scheduled = (self.now / 1_000 + self.dice.between(-900, 300)) * 1_000;
         let due = scheduled + self.dice.one(&[0, 0, 0, 500, 20_000]);
         let expires = match shape.max_delay {

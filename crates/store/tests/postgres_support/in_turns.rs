@@ -51,6 +51,10 @@ impl Schedules for InTurns {
     async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
         self.next().schedule(id).await
     }
+    async fn schedule_of_slot(&self, run: RunId) -> Result<Option<Schedule>> {
+        self.next().schedule_of_slot(run).await
+    }
+
     async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
         self.next().schedules(after, limit).await
     }

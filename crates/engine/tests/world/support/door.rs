@@ -111,6 +111,11 @@ impl Door {
         }
     }
 
+    fn is_due(&self, id: ScheduleId, now: Timestamp) -> bool {
+        let plan_at = self.store.look(|state| state.world.schedules.get(&id).and_then(|record| record.plan_at));
+        plan_at.is_some_and(|plan_at| plan_at <= now)
+    }
+
     async fn agent_of(&self, run: RunId) -> String {
         let run = self.store.run(run).await.unwrap();
         run.map(|run| run.terms.work.agent().to_owned()).unwrap_or_default()
@@ -141,6 +146,10 @@ impl Door {
 impl Schedules for Door {
     async fn schedule(&self, id: ScheduleId) -> Result<Option<Schedule>> {
         self.pass("schedule", self.store.schedule(id)).await
+    }
+
+    async fn schedule_of_slot(&self, run: RunId) -> Result<Option<Schedule>> {
+        self.pass("schedule_of_slot", self.store.schedule_of_slot(run)).await
     }
 
     async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
@@ -237,6 +246,7 @@ impl Claims for Door {
     async fn start(&self, request: &StartRequest) -> Result<Started> {
         self.check(|refused| match refused {
             Refused::Claim(agent) | Refused::Start(agent) => request.claim.agents.contains(*agent),
+            Refused::Plan(id) | Refused::AllPlans(id) => 0 < request.due_max && self.is_due(*id, request.claim.now),
             _ => false,
         })?;
         self.pass("start", self.store.start(request)).await

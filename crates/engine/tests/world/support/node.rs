@@ -121,7 +121,7 @@ impl Node {
             let free = self.settings.places.saturating_sub(self.held.len());
             let round = now_or_never(self.claimer.tick(now, Free::each(free), &self.holdings.hands()))?;
             wake_at = wake_at.min(unless_poll(round.wake_at, now));
-            did |= !round.started.is_empty();
+            did |= !round.started.is_empty() || round.has_more_due;
             for started in round.started {
                 self.begin(started.run, now, boot, &way);
             }
@@ -134,6 +134,8 @@ impl Node {
     /// Claims what is ready and begins nothing of it, as a node does whose admission needs to read more.
     pub(crate) fn claim(&mut self, now: Timestamp) {
         let agents = self.settings.roster.now();
+        let hands = self.holdings.hands();
+        now_or_never(self.claimer.tick(now, Free::each(0), &hands)).expect("slots that are due are recorded");
         let request = ClaimRequest { node: self.id, now, limit: 100, agents: agents.names, limits: agents.limits };
         now_or_never(self.store.claim(&request)).expect("it has a lease");
     }

@@ -16,6 +16,7 @@ use punctual_engine::edit::{EditError, Editor};
 use punctual_engine::ids::Ids;
 use punctual_engine::roster::Agents;
 use punctual_engine::settings::Settings;
+use punctual_engine::slots_ahead::{SlotsAhead, run_of};
 use punctual_store::memory::{MemoryStore, State};
 use punctual_store::{Cancellation, Nodes, Result, Runs, Store, StoreError};
 use serde_json::{Value, json};
@@ -323,10 +324,29 @@ impl World {
         (*self.record(id).schedule).clone()
     }
 
-    /// The runs of a schedule, by slot.
-    pub(crate) fn runs(&self, id: ScheduleId) -> Vec<Run> {
+    /// The runs of a schedule that are recorded, by slot.
+    pub(crate) fn recorded(&self, id: ScheduleId) -> Vec<Run> {
         let mut runs: Vec<Run> =
             self.look(|state| state.world.runs.values().filter(|run| run.schedule == Some(id)).cloned().collect());
+        runs.sort_by_key(|run| (run.scheduled_at, run.id));
+        runs
+    }
+
+    /// The runs of a schedule as people see them, by slot: those that are recorded, and those ahead up to a quarter of an hour
+    /// after the end of its day.
+    pub(crate) fn runs(&self, id: ScheduleId) -> Vec<Run> {
+        let mut runs = self.recorded(id);
+        let record = self.look(|state| state.world.schedules.get(&id).cloned());
+        let (zones, calendars) = (&self.settings.zones, &self.settings.calendars);
+        if let Some(schedule) = record.map(|record| record.schedule)
+            && let Ok(timetable) = schedule.timetable(zones, calendars)
+        {
+            let zone = timetable.zone();
+            let until =
+                zone.day_end(zone.day_of(self.now)) + SignedDuration::from_mins(15) + SignedDuration::from_nanos(1);
+            let ahead = SlotsAhead::new(&schedule, &timetable, (Timestamp::MIN, until)).take(1_000);
+            runs.extend(ahead.map(|slot| run_of(&schedule, &timetable, &slot)));
+        }
         runs.sort_by_key(|run| (run.scheduled_at, run.id));
         runs
     }
@@ -335,8 +355,11 @@ impl World {
         self.find_run(id).unwrap_or_else(|| panic!("run {id} is gone"))
     }
 
+    /// A run that is recorded, or the one that an undecided slot will have.
     pub(crate) fn find_run(&self, id: RunId) -> Option<Run> {
-        self.look(|state| state.world.runs.get(&id).cloned())
+        let recorded = self.look(|state| state.world.runs.get(&id).cloned());
+        let schedules = || self.look(|state| state.world.schedules.keys().copied().collect::<Vec<_>>());
+        recorded.or_else(|| schedules().into_iter().flat_map(|it| self.runs(it)).find(|run| run.id == id))
     }
 
     /// The run of a schedule's slot.

@@ -19,6 +19,7 @@ use punctual_engine::node::{Nudges, Parts};
 use punctual_engine::roster::{Roster, Workflows};
 use punctual_engine::runner::{Runner, Runners};
 use punctual_engine::settings::Settings;
+use punctual_engine::slots_ahead::{SlotsAhead, run_of};
 use punctual_server::auth::{Doors, Secret};
 use punctual_server::{App, ConductorRules, HouseRules, Pulse, router};
 use punctual_store::{RunFilter, Store};
@@ -236,10 +237,25 @@ impl World {
 
     // What there is to see.
 
-    /// The runs of a schedule, by slot.
-    pub(crate) async fn runs(&self, schedule: ScheduleId) -> Vec<Run> {
+    /// The runs of a schedule that are recorded, by slot.
+    pub(crate) async fn recorded(&self, schedule: ScheduleId) -> Vec<Run> {
         let filter = RunFilter { schedule: Some(schedule), limit: 10_000, ..RunFilter::default() };
         self.store.runs(&filter).await.expect("the store answers")
+    }
+
+    /// The runs of a schedule as people see them, by slot: those that are recorded, and those ahead up to a quarter of an hour
+    /// after the end of its day.
+    pub(crate) async fn runs(&self, id: ScheduleId) -> Vec<Run> {
+        let mut runs = self.recorded(id).await;
+        if let Some(schedule) = self.store.schedule(id).await.expect("the store answers") {
+            let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars).expect("it compiles");
+            let zone = timetable.zone();
+            let until = zone.day_end(zone.day_of(self.now())) + super::MINUTE * 15 + SignedDuration::from_nanos(1);
+            let ahead = SlotsAhead::new(&schedule, &timetable, (Timestamp::MIN, until));
+            runs.extend(ahead.map(|slot| run_of(&schedule, &timetable, &slot)));
+        }
+        runs.sort_by_key(|run| (run.scheduled_at, run.id));
+        runs
     }
 
     /// When the slots of a schedule are, of those that have a run.
@@ -254,9 +270,19 @@ impl World {
         run.cloned().unwrap_or_else(|| panic!("no run at {slot}: {runs:?}"))
     }
 
+    /// A run that is recorded, or the one that a slot ahead will have.
+    async fn found(&self, id: RunId) -> Run {
+        if let Some(run) = self.store.run(id).await.expect("the store answers") {
+            return run;
+        }
+        let schedule = self.store.schedule_of_slot(id).await.expect("the store answers").expect("it has a schedule");
+        let ahead = self.runs(schedule.id).await;
+        ahead.into_iter().find(|run| run.id == id).expect("there is such a run")
+    }
+
     /// A run, as the API shows it.
     pub(crate) async fn shown(&self, run: RunId) -> Value {
-        let run = self.store.run(run).await.expect("the store answers").expect("there is such a run");
+        let run = self.found(run).await;
         let (id, mut found) = (run.id.to_string(), vec![]);
         // Its day is its own zone's, which may be a day behind.
         for day in [run.scheduled_at - super::HOUR * 24, run.scheduled_at] {

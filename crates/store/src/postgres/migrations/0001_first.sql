@@ -72,6 +72,8 @@ CREATE TABLE schedules (
     CHECK (outage_kept IS NULL OR outage_from IS NOT NULL)
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX schedules_by_name ON schedules (name, coalesce(project, '')) WHERE name IS NOT NULL;
+-- Ids of runs name their schedule by the last half of its id.
+CREATE UNIQUE INDEX schedules_by_tail ON schedules (substring(uuid_send(id) FROM 9));
 CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
 CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
 CREATE INDEX schedules_by_zone_data ON schedules (zone_data);

@@ -76,6 +76,8 @@ CREATE TABLE schedules (
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX schedules_by_name ON schedules (name, ifnull(project, '')) WHERE name IS NOT NULL;
+-- Ids of runs name their schedule by the last half of its id.
+CREATE UNIQUE INDEX schedules_by_tail ON schedules (substr(id, 9));
 CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
 CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
 CREATE INDEX schedules_by_zone_data ON schedules (zone_data);

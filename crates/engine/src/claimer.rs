@@ -254,7 +254,13 @@ impl Claimer {
     ) -> StartRequest {
         let limits = Arc::clone(&agents.limits);
         StartRequest {
-            claim: ClaimRequest { node: self.node, now, limit: limit.min(self.batch.load(Ordering::Relaxed)), agents: names, limits },
+            claim: ClaimRequest {
+                node: self.node,
+                now,
+                limit: limit.min(self.batch.load(Ordering::Relaxed)),
+                agents: names,
+                limits,
+            },
             held: Arc::new(hands.held.clone()),
             begun: hands.begun.clone().map(Arc::new),
             agents: Arc::clone(&agents.facts),

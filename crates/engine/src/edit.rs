@@ -2,22 +2,26 @@
 //!
 //! Every edit re-plans in the transaction that writes it. If somebody else was faster, it is read and decided again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
 use punctual_core::journal::SkipEntry;
 use punctual_core::plan::{EarlyDecisions, Outage, TooManyEarlyDecisions, UNSTARTED_MAX, pass, skip_until};
 use punctual_core::run::{Run, SkipReason, Terms};
 use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
 };
-use punctual_core::time::{SlotKey, Timetable};
+use punctual_core::time::{SlotKey, Timetable, Zones};
 use punctual_core::{Actor, By, RunId, ScheduleId};
 use punctual_kernel::due::{early_entry, next_of};
 use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
 use tracing::warn;
 
 use crate::ids::Ids;
+use crate::planner::later;
 use crate::recovery::{Recovered, Recovering};
 use crate::replan::{self, PlanBase, planning};
 use crate::settings::Settings;
@@ -271,16 +275,17 @@ impl Editor {
         wanted: Schedule,
         now: Timestamp,
     ) -> Result<(Schedule, PlanWrite), EditError> {
-        let before = &*subject.task.record.schedule;
+        let before = &subject.task.record.schedule;
         let version = before.version + 1;
         let goes_on = pause_goes_on(before, &wanted);
         let is_made_up_for = makes_up_for_pause(before, &wanted);
         let cursor = if goes_on || is_made_up_for {
             before.cursor.clone()
         } else if makes_up_for_pause(&wanted, before) {
-            cursor_before(subject, now)
+            let timetable = self.settings.timetables().of(before).ok();
+            cursor_before(subject, timetable.as_deref(), now)
         } else {
-            cursor_after(before, &wanted, now)
+            cursor_after(before, &wanted, &self.settings.zones, now)
         };
         let edited = Schedule {
             id: before.id,
@@ -443,20 +448,39 @@ fn makes_up_for_pause(paused: &Schedule, active: &Schedule) -> bool {
         && times(paused) == times(active)
 }
 
-/// Where a pause begins that will be made up for: before the first slot that has its run and that nobody has begun.
-fn cursor_before(subject: &PlanSubject, now: Timestamp) -> Cursor {
-    let waiting = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.scheduled_at).min();
-    let before_it = waiting.and_then(|at| at.checked_sub(MOMENT).ok());
-    Cursor::starting(before_it.map_or(now, |at| at.min(now)))
+/// Where a pause begins that will be made up for: before the last slots that have their runs and that no node has begun. Slots before
+/// another one that is decided are not made up for: that one would be decided again.
+fn cursor_before(subject: &PlanSubject, timetable: Option<&Timetable>, now: Timestamp) -> Cursor {
+    let cursor = &subject.task.record.schedule.cursor;
+    let waiting: BTreeSet<&SlotKey> = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| &run.key).collect();
+    let after = later(cursor.at.max(now), MOMENT);
+    let decided = timetable.into_iter().flat_map(|timetable| timetable.before(after));
+    let last = decided.take_while(|slot| waiting.contains(&slot.key())).last();
+    match last.and_then(|slot| slot.scheduled_at.checked_sub(MOMENT).ok()) {
+        Some(before_it) => Cursor::starting(before_it),
+        None if now < cursor.at => cursor.clone(),
+        None => Cursor::starting(now),
+    }
 }
 
-/// Where planning goes on after an edit: at now, and never before where it has been, whatever the clock does.
-fn cursor_after(before: &Schedule, wanted: &Schedule, now: Timestamp) -> Cursor {
+/// Where planning goes on after an edit: at now, and never before where it has been, whatever clocks and zone data do.
+fn cursor_after(before: &Schedule, wanted: &Schedule, zones: &Zones, now: Timestamp) -> Cursor {
     if now < before.cursor.at {
         return before.cursor.clone();
     }
     // A one-shot that it had before has its answer at this very instant.
-    if before.trigger == wanted.trigger { Cursor::starting(now) } else { Schedule::cursor_from(&wanted.trigger, now) }
+    let cursor = if before.trigger == wanted.trigger {
+        Cursor::starting(now)
+    } else {
+        Schedule::cursor_from(&wanted.trigger, now)
+    };
+    // Zone data may have put a clock back: what it shows again is decided.
+    let is_ahead = |zone: &str, reached: DateTime| {
+        let offset = zones.get(zone).ok().and_then(|zone| Offset::from_seconds(zone.offset_at(now)).ok());
+        offset.is_some_and(|offset| offset.to_datetime(now) < reached)
+    };
+    let reached = before.cursor.reached.iter().filter(|(zone, reached)| is_ahead(zone, **reached));
+    Cursor { reached: reached.map(|(zone, reached)| (zone.clone(), *reached)).collect(), ..cursor }
 }
 
 /// What fires as soon as it is enabled fires when it is enabled again.

@@ -21,6 +21,7 @@ pub struct SlotsAhead<'a> {
     until: Timestamp,
     /// How many runs it may still have.
     left: usize,
+    looked_at: u64,
 }
 
 impl<'a> SlotsAhead<'a> {
@@ -34,7 +35,12 @@ impl<'a> SlotsAhead<'a> {
         let after = just_before(from).max(just_before(schedule.cursor.starts_behind(timetable)));
         let left = schedule.bounds.max_runs().map(|most| most.saturating_sub(schedule.runs_started) as usize);
         let left = if schedule.is_active() { left.unwrap_or(usize::MAX) } else { 0 };
-        SlotsAhead { schedule, slots: timetable.slots(after).looking_at(LOOK_MAX), from, until, left }
+        SlotsAhead { schedule, slots: timetable.slots(after).looking_at(LOOK_MAX), from, until, left, looked_at: 0 }
+    }
+
+    /// How many slots were looked at so far, closed ones included.
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at
     }
 
     /// Where the search ended, if it ended before the stretch.
@@ -51,6 +57,7 @@ impl Iterator for SlotsAhead<'_> {
             return None;
         }
         loop {
+            self.looked_at += 1;
             let slot = self.slots.next().filter(|slot| slot.scheduled_at < self.until)?;
             if self.from <= slot.scheduled_at && is_ahead(self.schedule, &slot) {
                 self.left -= 1;

@@ -148,23 +148,6 @@ pub fn plan(draft: &mut Draft, write: PlanWrite) -> Written {
     Written::Conflict
 }
 
-/// The mark of an outage that goes on, where a write would decide slots as if there was none: they are for catch-up to decide.
-pub fn missed_until(
-    world: &World,
-    write: &PlanWrite,
-    planned_until: Option<Timestamp>,
-    now: Timestamp,
-) -> Option<PlanEntry> {
-    let record = world.schedules.get(&write.schedule()).filter(|record| record.outage.is_none())?;
-    let decides = write.plan.as_ref().is_some_and(|plan| !plan.runs.is_empty()) && write.cancelled.is_empty();
-    let is_edit = !matches!(write.change, ScheduleChange::None);
-    if !decides || is_edit || !is_as_expected(world, write) {
-        return None;
-    }
-    let outage = outage(planned_until, now)?;
-    Some(PlanEntry { outage: Some(outage), ..PlanEntry::unchanged(record) })
-}
-
 fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
     let id = write.schedule();
     let is_named_so = |name: &Name| {

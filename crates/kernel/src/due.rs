@@ -28,6 +28,25 @@ pub struct DueSlots {
     pub plan: PlanEntry,
     /// The slots that get no run.
     pub skips: Vec<SkipEntry>,
+    /// How many slots were looked at.
+    pub looked_at: usize,
+}
+
+/// The most slots that one start looks at: what is due beyond that is decided by the next, at once. A start holds up every other
+/// writer.
+pub const LOOKED_AT_MAX: usize = 50_000;
+
+/// As many of the due slots of schedules as one start decides, and whether there may be more.
+pub fn take_due(due: impl Iterator<Item = DueSlots>, max: usize) -> (Vec<DueSlots>, bool) {
+    let (mut taken, mut looked_at) = (vec![], 0);
+    for slots in due {
+        looked_at += slots.looked_at;
+        taken.push(slots);
+        if taken.len() == max || LOOKED_AT_MAX <= looked_at {
+            return (taken, true);
+        }
+    }
+    (taken, false)
 }
 
 /// Whether a start decides the slots of a schedule when they are due.
@@ -62,7 +81,8 @@ pub fn due_slots(record: &ScheduleRecord, runs: LiveRuns, timetables: &Timetable
             plan.plan_at = Some(now);
         }
         let skips = passed.skips().map(|range| SkipEntry::new(schedule, range)).collect();
-        Some(DueSlots { plan, skips })
+        // The search for the slot that was next before looks at as many again, at most.
+        Some(DueSlots { plan, skips, looked_at: 2 * passed.looked_at() })
     };
     catch_unwind(AssertUnwindSafe(decide)).ok().flatten()
 }
@@ -124,7 +144,7 @@ fn is_skipped(slot: &PlannedRun, passed: &Pass) -> bool {
 /// Writes what was decided about due slots. How many runs are new.
 pub fn write_due(draft: &mut Draft, due: Vec<DueSlots>) -> usize {
     let mut runs = 0;
-    for DueSlots { plan, skips } in due {
+    for DueSlots { plan, skips, .. } in due {
         let count = plan.runs.len();
         // What the journal refuses is left to the planner, whole.
         if draft.add(Body::Planned(plan)).is_ok() {
@@ -158,4 +178,49 @@ pub fn early_entry(
     entry.runs = vec![own];
     entry.outage = record.outage;
     Ok(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use punctual_core::time::Zones;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A schedule that fires every second for an hour and is closed all that time.
+    fn closed(number: u128) -> ScheduleRecord {
+        let schedule = json!({
+            "id": uuid::Uuid::from_u128(number),
+            "version": 1,
+            "work": {"agent": {"agent": "reporter"}},
+            "trigger": {"cron": [{"expression": "* * * * * *"}]},
+            "zone": "UTC",
+            "calendar": "never",
+            "cursor": {"at": "2026-01-05T00:00:00Z"},
+        });
+        let schedule: Schedule = serde_json::from_value(schedule).unwrap();
+        ScheduleRecord { zone_data: Zones::bundled().version().to_owned(), ..ScheduleRecord::new(schedule, now()) }
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-05T01:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn one_start_looks_at_so_many_slots_and_says_that_there_are_more() {
+        let never = serde_json::from_value(json!({"name": "never", "zone": "UTC", "weekly": {}})).unwrap();
+        let timetables = Timetables::new(Arc::new(Zones::bundled()), [("never".to_owned(), never)].into());
+        let records: Vec<ScheduleRecord> = (1..=100).map(closed).collect();
+        let due = || records.iter().filter_map(|it| due_slots(it, LiveRuns::default(), &timetables, now()));
+        let (taken, has_more) = take_due(due(), 1_000);
+        let looked_at: usize = taken.iter().map(|it| it.looked_at).sum();
+        assert!(has_more && taken.len() < 10, "{} schedules, {looked_at} slots", taken.len());
+        assert!(taken.iter().all(|it| 3_600 <= it.looked_at && it.skips[0].count == 3_600));
+        let (taken, has_more) = take_due(due().take(2), 1_000);
+        assert_eq!((taken.len(), has_more), (2, false));
+        let (taken, has_more) = take_due(due(), 1);
+        assert_eq!((taken.len(), has_more), (1, true));
+    }
 }

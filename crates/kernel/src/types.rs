@@ -156,7 +156,15 @@ impl Claimed {
     /// Nothing yet, and to be asked again at once.
     pub fn nothing(at: Timestamp) -> Claimed {
         let next_at = Some(at);
-        Claimed { at, runs: vec![], swept: 0, has_replaced: false, awaits_planning: false, has_more_due: false, next_at }
+        Claimed {
+            at,
+            runs: vec![],
+            swept: 0,
+            has_replaced: false,
+            awaits_planning: false,
+            has_more_due: false,
+            next_at,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clients: people and programs that create, change, pause, resume, delete, trigger and cancel.
+//! Clients: people and programs that create, change, pause, resume, delete, trigger and cancel, also before the time has come.
 //!
 //! A request is served by one process and dies with it. Only an answer that says yes is held against the store.
 
@@ -9,10 +9,11 @@ use jiff::Timestamp;
 use punctual_core::plan::expires_at;
 use punctual_core::run::{Run, RunState, Terms};
 use punctual_core::schedule::{Pause, PauseKind, Schedule, ScheduleState, Trigger};
-use punctual_core::time::{Every, SlotKey};
+use punctual_core::time::{Every, Slot, SlotKey};
 use punctual_core::{RunId, ScheduleId};
 use punctual_engine::edit::EditError;
 use punctual_engine::ids::Ids;
+use punctual_engine::slots_ahead::{SlotsAhead, run_of};
 
 use crate::cluster::Process;
 use crate::random::Random;
@@ -22,6 +23,9 @@ use crate::sim::Sim;
 
 /// No more schedules than these live at once.
 const SCHEDULES_MAX: usize = 14;
+
+/// Of so many slots ahead one is cancelled.
+const AHEAD_MAX: usize = 8;
 
 /// Asks for things until it is over.
 pub(crate) async fn clients(sim: Arc<Sim>) {
@@ -62,6 +66,8 @@ enum Request {
     Trigger(ScheduleId),
     Event(ScheduleId),
     Cancel(RunId),
+    /// A slot whose time has not come.
+    CancelAhead(ScheduleId),
 }
 
 fn choose(sim: &Sim, random: &mut Random) -> Request {
@@ -103,6 +109,7 @@ fn choose(sim: &Sim, random: &mut Random) -> Request {
         (2, Request::Resume(id)),
         (if SCHEDULES_MAX / 2 < schedules.len() { 8 } else { 2 }, Request::Delete(id)),
         (8, Request::Trigger(id)),
+        (12, Request::CancelAhead(id)),
     ])
 }
 
@@ -157,7 +164,10 @@ impl Client {
                 editor.edit(id, None, now, change).await?
             }
             Request::Pause(id, kind) => {
-                let pause = Pause { kind, at: now, source: "client".to_owned(), reason: None, until: None };
+                let after =
+                    random.chance(30).then(|| random.stretch(Duration::from_secs(10), Duration::from_secs(86_400)));
+                let until = after.map(|after| now + after);
+                let pause = Pause { kind, at: now, source: "client".to_owned(), reason: None, until };
                 editor.pause(id, pause, now).await?
             }
             Request::Resume(id) => editor.resume(id, now).await?,
@@ -173,7 +183,13 @@ impl Client {
                 return self.asked(run);
             }
             Request::Event(id) => return self.event(id, now).await,
-            Request::Cancel(run) => {
+            Request::Cancel(_) | Request::CancelAhead(_) => {
+                let run = match what {
+                    Request::Cancel(run) => Some(run),
+                    Request::CancelAhead(id) => self.slot_ahead(id, now).await?,
+                    _ => None,
+                };
+                let Some(run) = run else { return Ok(()) };
                 let said = editor.cancel(run, now).await?;
                 let ledger = &mut *self.sim.ledger();
                 // Between the answer and this look nothing may have happened yet, or the run may be over.
@@ -187,6 +203,19 @@ impl Client {
         let ledger = &mut *self.sim.ledger();
         self.sim.check(ledger.acks.written(written.id, written.version, &ledger.world, self.losses));
         Ok(())
+    }
+
+    /// One of the next slots of a schedule, by the id that its run will have.
+    async fn slot_ahead(&mut self, id: ScheduleId, now: Timestamp) -> Result<Option<RunId>, EditError> {
+        let schedule = self.process.store.schedule(id).await?.ok_or(EditError::NotFound(id))?;
+        let schedule = Arc::new(schedule);
+        let timetable = self.process.settings.timetables().of(&schedule)?;
+        let until = now + Duration::from_secs(2 * 86_400);
+        let slots: Vec<Slot> = SlotsAhead::new(&schedule, &timetable, (now, until)).take(AHEAD_MAX).collect();
+        if slots.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(run_of(&schedule, &timetable, self.random.pick(&slots)).id))
     }
 
     fn asked(&self, run: RunId) -> Result<(), EditError> {

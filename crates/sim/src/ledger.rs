@@ -35,6 +35,8 @@ pub(crate) struct Moment {
     /// What the store's clock showed, where it has one of its own.
     pub(crate) now: Option<Timestamp>,
     pub(crate) boot: Duration,
+    /// Whether it is a node that starts runs.
+    pub(crate) is_start: bool,
 }
 
 /// What the world outside the store knows.
@@ -177,9 +179,9 @@ impl Ledger {
     }
 }
 
-/// How late a slot may be decided that no outage missed: as long as a planner's lease can stand still, and a little.
+/// How late a slot may be decided that no outage missed: as long as the longest call takes, and a little.
 fn patience(setup: &Setup) -> SignedDuration {
-    SignedDuration::try_from(setup.lease + setup.poll + Duration::from_secs(60)).unwrap_or(SignedDuration::ZERO)
+    SignedDuration::try_from(setup.lease * 2 + setup.poll + Duration::from_secs(60)).unwrap_or(SignedDuration::ZERO)
 }
 
 fn touched(entry: &Entry) -> Vec<RunId> {

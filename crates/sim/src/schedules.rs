@@ -122,7 +122,7 @@ pub(crate) fn policy(random: &mut Random) -> Policy {
         mode: *random.pick(&modes),
         max: *random.pick(&[1, 3, 10, 100]),
         window: random.chance(25).then(|| seconds(random, 600, 86_400)),
-        covers_pauses: false,
+        covers_pauses: random.chance(25),
     };
     let max_delay = match random.below(3) {
         0 => MaxDelay::Day,

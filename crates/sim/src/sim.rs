@@ -112,16 +112,21 @@ impl Sim {
 
     /// Looks at what a call of a process has written, if anything.
     pub(crate) fn observe(&self, group: Group) {
-        let moment = self.moment(group);
+        self.observe_call(group, "");
+    }
+
+    /// The same, of a call by its name.
+    pub(crate) fn observe_call(&self, group: Group, name: &str) {
+        let moment = self.moment(group, name);
         let mut ledger = self.ledger();
         let looked = self.log.look(|state| ledger.observe(state, &moment, |line| self.tell(line)));
         drop(ledger);
         self.check(looked);
     }
 
-    pub(crate) fn moment(&self, group: Group) -> Moment {
+    fn moment(&self, group: Group, name: &str) -> Moment {
         let zones = self.cluster().zones(group, &self.setup);
-        Moment { group, zones, now: self.store_time(), boot: self.timeline.boot() }
+        Moment { group, zones, now: self.store_time(), boot: self.timeline.boot(), is_start: name == "start" }
     }
 
     /// What the store's clock shows, where it has one of its own.

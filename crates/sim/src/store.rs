@@ -77,7 +77,7 @@ impl FaultyStore {
         let at = sim.store_time().unwrap_or(sign.now);
         let valid_until = self.lease(sent_at, sign, at);
         if self.writer.try_lock().is_ok() {
-            self.carry_out(Needs::default(), |_| Ok(()), None, |()| ()).await.ok();
+            self.carry_out("renew", Needs::default(), |_| Ok(()), None, |()| ()).await.ok();
         }
         let owned = locked(&self.owned).get(&sign.node).cloned().unwrap_or_default();
         let cancelling = owned.iter().filter(|(.., is_cancelling)| *is_cancelling).map(|(id, ..)| *id).collect();
@@ -120,12 +120,13 @@ impl FaultyStore {
             CallFate::Breaks(breaks) => Some(breaks),
             _ => None,
         };
-        self.meets(fate, self.carry_out(needs, decide, breaks, committed)).await
+        self.meets(fate, self.carry_out(name, needs, decide, breaks, committed)).await
     }
 
     /// Tries a command until it is committed, or for as long as its caller waits.
     async fn carry_out<T: Send>(
         &self,
+        name: &str,
         needs: Needs,
         mut decide: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send,
         mut breaks: Option<Break>,
@@ -137,7 +138,7 @@ impl FaultyStore {
         let (began, mut rest) = (sim.timeline.boot(), REST);
         loop {
             let done = writer.attempt(sim, &mut attempts, &mut decide, breaks, &committed);
-            sim.observe(self.group);
+            sim.observe_call(self.group, name);
             let Err(failed) = done else {
                 return attempts.reply.unwrap_or_else(|| Err(broken()));
             };

@@ -20,10 +20,10 @@ pub(super) const BUGS: &[Bug] = &[
         "let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();",
     ),
     (
-        "a day is always 24 hours ahead",
+        "a day's runs may start for 24 hours",
         "core/src/plan/day.rs",
-        "later(zone.day_end(zone.day_of(now)), LOOK_AHEAD)",
-        "later(now, SignedDuration::from_hours(24))",
+        "later(zone.day_end(zone.day_of(scheduled_at)), DAY_ENDED_AFTER)",
+        "later(scheduled_at, SignedDuration::from_hours(24))",
     ),
     (
         "what stands is planned again",

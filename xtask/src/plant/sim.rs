@@ -50,18 +50,110 @@ pub(super) const BUGS: &[Bug] = &[
         &[("core/src/plan/catch_up.rs", "CatchUpMode::Latest => 1,", "CatchUpMode::Latest => policy.max as usize,")],
     ),
     (
-        "catch-up withdraws what it should skip",
+        "what is caught up was due before",
         &["I13"],
         &[(
             "engine/src/recovery.rs",
-            "write.let_go = recovery.skipped;",
-            "write.plan.iter_mut().for_each(|plan| plan.withdrawn.clone_from(&recovery.skipped));",
+            "            run.due_at = *due_at;\n",
+            "            run.due_at = run.due_at.min(*due_at);\n",
+        )],
+    ),
+    (
+        "catch-up is decided twice",
+        &["I10", "I13", "I15"],
+        &[(
+            "engine/src/recovery.rs",
+            "entry.cursor = caught_up.cursor.clone();",
+            "entry.cursor = schedule.cursor.clone();",
+        )],
+    ),
+    (
+        "a look that took long catches up what came before it",
+        &["L2"],
+        &[(
+            "engine/src/planner.rs",
+            "if now < outage.until && self.ends_later",
+            "if outage.until < outage.from && self.ends_later",
+        )],
+    ),
+    (
+        "an outage leaves out what it missed",
+        &["I13"],
+        &[("core/src/journal/world.rs", "|plan_at| plan_at <= outage.until)", "|plan_at| plan_at <= outage.from)")],
+    ),
+    (
+        "an outage is everybody's",
+        &["I13"],
+        &[("core/src/journal/world.rs", "|plan_at| plan_at <= outage.until)", "|plan_at| plan_at != outage.until)")],
+    ),
+    (
+        "the cursor passes a due slot without its run",
+        &["I11"],
+        &[(
+            "kernel/src/due.rs",
+            "    for DueSlots { plan, skips, .. } in due {\n",
+            "    for DueSlots { mut plan, skips, .. } in due {\n        plan.runs.pop();\n",
+        )],
+    ),
+    (
+        "a due slot has its run, and the cursor stays",
+        &["I15", "fold"],
+        &[("kernel/src/due.rs", "cursor: passed.cursor.clone(),", "cursor: schedule.cursor.clone(),")],
+    ),
+    (
+        "the id of a run names when it is due",
+        &["I12"],
+        &[(
+            "core/src/journal/entry.rs",
+            "RunId::of(schedule.id, scheduled_at, &key)",
+            "RunId::of(schedule.id, due_at, &key)",
+        )],
+    ),
+    (
+        "a start decides although no node plans",
+        &["I13"],
+        &[(
+            "kernel/src/transaction/claims.rs",
+            "            passed.awaits_planning = self.mirror.has_undecided(now);\n            return Ok(passed);\n",
+            "            passed.awaits_planning = self.mirror.has_undecided(now);\n",
+        )],
+    ),
+    (
+        "an early decision is forgotten",
+        &["I10", "I15"],
+        &[("kernel/src/due.rs", "early.drop_passed(timetable, &passed.cursor);", "early = Default::default();")],
+    ),
+    (
+        "a slot that is cancelled early waits for its time",
+        &["I12"],
+        &[(
+            "kernel/src/change.rs",
+            "    for run in write.cancelled {\n",
+            "    for run in write.cancelled.into_iter().skip(1) {\n",
+        )],
+    ),
+    (
+        "a time hides that a run wakes its schedule",
+        &["I11", "I13", "L2", "L5"],
+        &[(
+            "core/src/plan/pass.rs",
+            "if matches!(self.upcoming.next, NextSlot::Full(_) | NextSlot::Exhausted(_)) {",
+            "if matches!(self.upcoming.next, NextSlot::Full(_)) {",
+        )],
+    ),
+    (
+        "a pause that is made up for brings back what was decided",
+        &["I10", "I15"],
+        &[(
+            "engine/src/edit.rs",
+            "decided.take_while(|slot| waiting.contains(&slot.key())).last();",
+            "decided.take(3).last();",
         )],
     ),
     (
         "who plans need not have read the last plan",
         &["I10", "I15"],
-        &[("kernel/src/change.rs", " && found.schedule.cursor == *cursor", "")],
+        &[("kernel/src/change.rs", " && schedule.cursor == *cursor", "")],
     ),
     (
         "an edit that came too late is taken for done",

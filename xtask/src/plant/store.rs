@@ -46,8 +46,8 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "the cursor is not checked",
         "kernel/src/change.rs",
-        "found.schedule.cursor == *cursor;",
-        "(found.schedule.cursor == *cursor || true);",
+        "schedule.cursor == *cursor && schedule.early == *early;",
+        "(schedule.cursor == *cursor || true) && schedule.early == *early;",
     ),
     (
         "an edit refreshes touched runs",

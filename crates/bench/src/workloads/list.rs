@@ -57,6 +57,7 @@ async fn create_for_today(node: &Node, count: usize) -> anyhow::Result<()> {
     for second in 0..hours.min(u32::try_from(count)?) {
         triggers.push(seed::daily(from + second)?);
     }
+    let triggers = Arc::new(triggers);
     let each = move |number: usize| {
         let trigger = triggers[number % triggers.len()].clone();
         Schedule { zone: zone.clone(), ..seed::schedule(HELD_AGENT, trigger, now) }

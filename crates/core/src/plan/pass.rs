@@ -37,6 +37,12 @@ impl Pass {
         self.decisions.iter().filter_map(Answer::skip)
     }
 
+    /// How many slots were looked at, closed ones included.
+    pub fn looked_at(&self) -> usize {
+        let closed: u64 = self.upcoming.closed.iter().map(|range| range.count).sum();
+        looked_at(&self.decisions) + closed as usize + 1
+    }
+
     /// Whether time will never bring another slot.
     pub fn is_over(&self) -> bool {
         self.upcoming.next == NextSlot::Never && self.upcoming.closed.is_empty()

@@ -59,7 +59,8 @@ pub fn replan(planning: &Planning<'_>, cursor: &Cursor, standing: &[Standing], n
             let mut cursor = cursor.clone();
             cursor.note_clocks(timetable);
             // What is made up for when the pause ends is not answered by it.
-            let is_withdrawn = |run: &&Standing| now < run.scheduled_at || schedule.policy.catch_up.covers_pauses;
+            let covers = schedule.policy.catch_up.covers_pauses;
+            let is_withdrawn = |run: &&Standing| now < run.scheduled_at || covers && cursor.at < run.scheduled_at;
             withdrawn = planned().filter(is_withdrawn).map(|run| run.id).collect();
             return Diff { stay, withdrawn, new: pass(planning, &cursor, now) };
         }

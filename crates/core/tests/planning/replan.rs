@@ -288,7 +288,13 @@ fn a_pause_leaves_what_is_due_to_admission() {
     assert_eq!(edit(&paused, &standing, "2026-01-05T09:05:00Z").withdrawn, [run_id(2)]);
     // What is made up for when the pause ends is not decided by it.
     paused.schedule.policy.catch_up.covers_pauses = true;
-    assert_eq!(edit(&paused, &standing, "2026-01-05T09:05:00Z").withdrawn, [run_id(1), run_id(2)]);
+    let made_up_from = |from: &str| {
+        let now = at("2026-01-05T09:05:00Z");
+        reconcile(&paused, &Cursor::starting(at(from)), &standing, now).withdrawn
+    };
+    assert_eq!(made_up_from("2026-01-05T08:29:59Z"), [run_id(1), run_id(2)]);
+    // What the pause does not go back to stays.
+    assert_eq!(made_up_from("2026-01-05T09:05:00Z"), [run_id(2)]);
     let ended = with_state(&["08:30", "09:00"], &json!({"ended": "cancelled"}));
     assert_eq!(edit(&ended, &standing, "2026-01-05T09:05:00Z").withdrawn, [run_id(1), run_id(2)]);
 }

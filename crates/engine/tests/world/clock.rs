@@ -191,3 +191,22 @@ fn a_node_whose_clock_is_ahead_neither_claims_early_nor_asks_again_and_again() {
     assert_eq!(world.settle(), at("09:00:03"), "when the store's clock shows nine");
     assert_eq!(world.story(id), ["09:00 planned"]);
 }
+
+#[test]
+fn an_edit_after_an_update_of_the_zone_data_brings_no_nominal_time_back() {
+    let folder = ZoneFolder::new("edited");
+    let mut world = World::exclusive_at("2026-01-05T06:00:00Z");
+    world.settings.zones = folder.zones("Europe/Paris");
+    world.node("a");
+    let id = world.create(json!({"trigger": {"cron": [{"expression": "0 9 * * *"}]}, "zone": "Test/Moving"}));
+    world.advance_to("08:30");
+    assert_eq!(world.starts(id), ["08:00 at 08:00"]);
+    world.kill("a");
+    // The clock of the zone shows half past eight again, and nine o'clock half an hour later.
+    world.settings.zones = folder.zones("Europe/London");
+    world.node("b");
+    world.settle();
+    world.edit(id, json!({"name": "renamed"}));
+    world.advance_to("10:30");
+    assert_eq!(world.starts(id), ["08:00 at 08:00"], "nine o'clock of this day has run");
+}

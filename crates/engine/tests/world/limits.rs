@@ -1,8 +1,9 @@
 //! How much is planned ahead, and how often a schedule runs in all.
 
-use punctual_core::Elapsed;
 use punctual_core::plan::UNSTARTED_MAX;
 use punctual_core::schedule::{EndReason, ScheduleState};
+use punctual_core::time::Calendar;
+use punctual_core::{Elapsed, RunId};
 use serde_json::json;
 
 use crate::support::{HOUR, MINUTE, Way, World, minutes, seconds};
@@ -123,4 +124,53 @@ fn a_schedule_whose_agent_nobody_has_answers_its_runs_after_ten_minutes() {
     assert_eq!(world.story(id)[1], "10:00 skipped(agent_removed)");
     assert_eq!(world.every_slot_has_one_answer(id), 2);
     world.advance(MINUTE);
+}
+
+#[test]
+fn a_schedule_whose_calendar_is_closed_ends_with_its_last_run() {
+    let mut world = World::at("2026-01-05T08:59:00Z");
+    world.settings.calendars = [("office".to_owned(), office())].into();
+    world.node("a");
+    let id = world.create(json!({"calendar": "office", "bounds": {"max_runs": 3}}));
+    world.advance_to("11:05");
+    assert_eq!(world.story(id), ["09:00 succeeded", "10:00 succeeded", "11:00 succeeded"]);
+    assert_eq!(world.schedule(id).state, ScheduleState::Ended(EndReason::MaxRuns));
+}
+
+#[test]
+fn a_place_that_becomes_free_in_the_morning_is_for_the_first_slot_of_that_day() {
+    let mut world = World::at("2026-01-05T10:30:00Z");
+    world.settings.calendars = [("office".to_owned(), office())].into();
+    world.node("a").claims = false;
+    let id = world.create(json!({"calendar": "office", "bounds": {"max_runs": 1}, "policy": {"max_delay": "none"}}));
+    world.advance_to("2026-01-06T08:30:00Z");
+    let waiting: Vec<RunId> = world.recorded(id).iter().map(|run| run.id).collect();
+    assert_eq!(waiting.len(), 1, "it has the only place");
+    world.cancel(waiting[0]);
+    world.node("a").claims = true;
+    world.advance_to("2026-01-06T09:05:00Z");
+    assert_eq!(world.starts(id), ["09:00 at 09:00"]);
+}
+
+/// Open on two mornings.
+fn office() -> Calendar {
+    serde_json::from_value(json!({
+        "name": "office", "zone": "UTC",
+        "weekly": {"mon": ["09:00-12:00"], "tue": ["09:00-12:00"]},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn no_start_puts_the_end_of_a_schedule_off() {
+    let mut world = World::at("08:59");
+    world.node("a");
+    // Starts come all the time.
+    world.create(json!({"trigger": {"cron": [{"expression": "* * * * * *"}]}}));
+    let id = world.create(json!({"bounds": {"end_at": "2026-01-05T09:30:00Z"}}));
+    world.advance_to("09:00");
+    world.advance(seconds(5));
+    assert_eq!(world.schedule(id).state, ScheduleState::Ended(EndReason::Done));
+    let planned = world.entries().into_iter().filter(|entry| entry.body.schedule() == Some(id)).count();
+    assert!(planned < 10, "{planned} entries");
 }

@@ -3,7 +3,7 @@
 use punctual_core::run::SkipReason;
 use serde_json::{Value, json};
 
-use crate::support::{HOUR, MINUTE, SECOND, Way, World, at, hours, minutes, seconds};
+use crate::support::{HOUR, MINUTE, SECOND, Way, World, at, hours, minutes, now_or_never, seconds};
 
 /// An hourly schedule misses the slots of 09:00 to 12:00, from 08:59 to 12:10; says what becomes of each.
 fn check(catch_up: Value, expected: &[(&str, &str)]) {
@@ -258,4 +258,33 @@ fn the_places_of_a_recovery_go_round_the_projects() {
         let late = world.runs(*id).iter().filter(|run| run.due_at <= world.now && !run.state.is_final()).count();
         assert_eq!(late, 0, "{:?}", world.story(*id));
     }
+}
+
+#[test]
+fn a_look_that_took_long_leaves_an_outage_that_ended_after_it_to_the_next() {
+    let mut world = World::exclusive_at("08:30");
+    world.node("a");
+    let id = world.create(json!({"policy": {"catch_up": {"mode": "none"}, "max_delay": "none"}}));
+    world.advance(MINUTE);
+    let (then, node) = (world.now, world.node("a").id);
+    // While the planner waits for its store the clock is set, and the work loop notes what that leaves out.
+    world.set_clock(hours(3));
+    let (now, store) = (world.now, world.shared());
+    now_or_never(store.note_outage(now, node, then)).unwrap();
+    let planned = now_or_never(world.node("a").planner.tick(then)).unwrap();
+    assert_eq!(world.record(id).outage.map(|outage| outage.until), Some(now), "{planned:?}");
+    world.advance(MINUTE);
+    assert_eq!(world.skips(id), ["catch_up×3 09:00..11:00"]);
+    assert_eq!(world.starts(id), Vec::<String>::new());
+    // An edit that took long does not decide it either.
+    let (then, noted) = (world.now, world.now + hours(2));
+    world.set_clock(hours(2));
+    now_or_never(store.note_outage(noted, node, then)).unwrap();
+    world.set_clock(-hours(2));
+    assert!(world.try_edit(id, None, json!({"name": "renamed"})).is_err());
+    world.set_clock(hours(2));
+    world.advance(MINUTE);
+    world.edit(id, json!({"name": "renamed"}));
+    assert_eq!(world.starts(id), Vec::<String>::new());
+    world.every_slot_has_one_answer(id);
 }

@@ -369,3 +369,36 @@ fn a_schedule_that_is_deleted_in_a_pause_that_would_be_made_up_for_leaves_no_slo
     let skipped: Vec<String> = world.skips(id);
     assert_eq!(skipped.len(), 1, "{skipped:?}");
 }
+
+#[test]
+fn a_pause_that_is_made_up_for_goes_back_to_no_slot_that_is_decided() {
+    // Once the clock is set back before the pause; once a slot still waits while a later one has begun.
+    for sets_clock in [true, false] {
+        let mut world = World::at("2026-01-05T08:30:00Z");
+        world.node("a");
+        let id = made_up_for(&mut world);
+        if sets_clock {
+            world.advance_to("10:05");
+            world.set_clock(-minutes(20));
+        } else {
+            world.advance_to("08:59");
+            world.node("a").claims = false;
+            world.advance_to("10:05");
+            let last = world.run_at(id, "10:00").id;
+            world.cancel(last);
+        }
+        world.pause(id);
+        world.node("a").claims = true;
+        world.advance_to("11:30");
+        world.resume(id);
+        world.advance_to("12:30");
+        for slot in ["11:00", "12:00"] {
+            assert_eq!(world.state(world.run_at(id, slot).id), "succeeded", "{slot}");
+        }
+        let starts = world.starts(id);
+        let unique: std::collections::BTreeSet<&str> = starts.iter().map(|start| &start[..5]).collect();
+        assert_eq!(starts.len(), unique.len(), "each slot once: {starts:?}");
+        assert_eq!(world.record(id).outage, None, "the pause is made up for");
+        world.every_slot_has_one_answer(id);
+    }
+}

@@ -10,10 +10,10 @@ use punctual_core::plan::Outage;
 use punctual_core::schedule::Timetables;
 
 use super::State;
-use crate::due::{DueSlots, LiveRuns, due_slots, is_for_start};
+use crate::due::{DueSlots, LiveRuns, due_slots, is_for_start, take_due};
 
 /// The most due schedules that one start looks at: some are not for it to decide.
-const LOOKED_AT_MAX: usize = 5_000;
+const SCHEDULES_MAX: usize = 5_000;
 
 /// Schedules, by what brings their next decision.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -74,13 +74,11 @@ impl State {
 
     /// What starts write about due slots, and whether there are more.
     pub(crate) fn due_slots(&self, timetables: &Timetables, max: usize, now: Timestamp) -> (Vec<DueSlots>, bool) {
-        let due = self.timers.due(now).take(LOOKED_AT_MAX).filter_map(|id| {
+        let due = self.timers.due(now).take(SCHEDULES_MAX).filter_map(|id| {
             let record = self.world.schedules.get(&id).filter(|record| is_for_start(record, timetables))?;
             due_slots(record, self.live_runs(id), timetables, now)
         });
-        let due: Vec<DueSlots> = due.take(max).collect();
-        let has_more = due.len() == max;
-        (due, has_more)
+        take_due(due, max)
     }
 
     /// The schedules of which an outage may have missed a slot.

@@ -29,12 +29,6 @@ impl Transaction<'_> {
         let (by, subject) = (write.by.clone(), write.schedule().0);
         let mut draft = self.draft(&write.wants(), now);
         let before = draft.world.clone();
-        let planned_until = self.cluster.planner.map(|planner| planner.until);
-        if let Some(mark) = change::missed_until(&draft.world, &write, planned_until, now) {
-            draft.add(Body::Planned(mark))?;
-            self.save(before, draft);
-            return Ok(Written::Conflict);
-        }
         let written = change::plan(&mut draft, write);
         if written == Written::Done {
             self.note_agents(&draft, now);

@@ -266,16 +266,14 @@ fn add_day(page: &mut Page, schedule: &Arc<Schedule>, settings: &Settings, day: 
     let Ok(timetable) = settings.timetables().of(schedule) else { return 1 };
     let zone = timetable.zone();
     let day = day.unwrap_or_else(|| zone.day_of(now));
-    let ahead = SlotsAhead::new(schedule, &timetable, (zone.day_start(day), zone.day_end(day)));
-    let mut looked_at = 1;
-    for slot in ahead {
-        looked_at += 1;
+    let mut ahead = SlotsAhead::new(schedule, &timetable, (zone.day_start(day), zone.day_end(day)));
+    for slot in ahead.by_ref() {
         let id = RunId::of(schedule.id, slot.scheduled_at, &slot.key());
         page.add((slot.scheduled_at, id), || {
             Listed::Ahead(Box::new(punctual_engine::slots_ahead::run_of(schedule, &timetable, &slot)))
         });
     }
-    looked_at
+    ahead.looked_at()
 }
 
 /// What runs are shown with, read once for a list.

@@ -214,8 +214,9 @@ async fn last_run(app: &App, schedule: ScheduleId, now: Timestamp) -> Result<Opt
 /// The run that the slot at an instant will have.
 fn run_ahead(app: &App, schedule: &Schedule, at: Timestamp) -> Option<Run> {
     let timetable = schedule.timetable(&app.settings.zones, &app.settings.calendars).ok()?;
-    let slot = SlotsAhead::new(schedule, &timetable, (at, Timestamp::MAX)).next();
-    slot.filter(|slot| slot.scheduled_at == at).map(|slot| run_of(schedule, &timetable, &slot))
+    let until = at.checked_add(SignedDuration::from_micros(1)).ok()?;
+    let slot = SlotsAhead::new(schedule, &timetable, (at, until)).next()?;
+    Some(run_of(schedule, &timetable, &slot))
 }
 
 /// The first slot of a schedule behind an instant.

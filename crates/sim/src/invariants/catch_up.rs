@@ -19,6 +19,15 @@ pub(crate) struct CatchUps {
     skipped: BTreeMap<ScheduleId, Vec<SlotKey>>,
 }
 
+/// What a plan passes, and when.
+pub(crate) struct Passing<'a> {
+    pub(crate) at: Timestamp,
+    /// The slots that the cursor passes, by time.
+    pub(crate) passed: &'a [Slot],
+    /// Whether the same commit edits the schedule.
+    pub(crate) is_edit: bool,
+}
+
 impl CatchUps {
     pub(crate) fn skipped(&mut self, skip: &SkipEntry, range: &[Slot]) {
         if skip.reason == SkipReason::CatchUp {
@@ -36,12 +45,9 @@ impl CatchUps {
     pub(crate) fn planned(
         &mut self,
         plan: &PlanEntry,
-        at: Timestamp,
         before: &World,
         version: &Version,
-        passed: &[Slot],
-        is_edit: bool,
-        planned_until: Option<Timestamp>,
+        Passing { at, passed, is_edit }: Passing<'_>,
     ) -> Check {
         let id = plan.schedule;
         let skipped = self.skipped.remove(&id).unwrap_or_default();
@@ -49,10 +55,7 @@ impl CatchUps {
         let catches_up = plan.outage != record.outage;
         let Some(outage) = record.outage.filter(|_| catches_up) else {
             let is_made = is_edit && version.schedule.policy.catch_up.covers_pauses;
-            // Where an edit comes before the planner, the outage lasts from the end of its lease until now.
-            let ongoing = planned_until.filter(|until| *until < at).map(|from| Outage { from, until: at, kept: None });
-            let is_marked = plan.outage.is_some() && plan.outage == ongoing && passed.is_empty() && !is_edit;
-            ensure("I13", plan.outage == record.outage || is_made || is_marked, || {
+            ensure("I13", plan.outage == record.outage || is_made, || {
                 format!("schedule {id} is marked with {:?} by a plan", plan.outage)
             })?;
             ensure("I13", record.outage.is_none() || passed.is_empty() || is_edit, || {
@@ -69,7 +72,9 @@ impl CatchUps {
             });
         }
         // No history has as many slots as one call decides.
-        ensure("I13", plan.outage.is_none(), || format!("schedule {id} catches {outage:?} up, all but {:?}", plan.outage))?;
+        ensure("I13", plan.outage.is_none(), || {
+            format!("schedule {id} catches {outage:?} up, all but {:?}", plan.outage)
+        })?;
         let until = outage.until.min(at);
         let later = passed.iter().find(|slot| until < slot.scheduled_at).map(Slot::key);
         ensure("I13", later.is_none(), || format!("catching {outage:?} up, schedule {id} decided {later:?}"))?;
@@ -94,7 +99,9 @@ fn are_placed(version: &Version, runs: &[PlannedRun], at: Timestamp) -> Check {
     for run in runs {
         ensure("I13", at <= run.due_at, || format!("run {} is caught up at {at}, and due {}", run.id, run.due_at))?;
         let follows = last.filter(|_| is_in_order);
-        ensure("I13", run.follows == follows, || format!("run {} starts after {:?}, not {follows:?}", run.id, run.follows))?;
+        ensure("I13", run.follows == follows, || {
+            format!("run {} starts after {:?}, not {follows:?}", run.id, run.follows)
+        })?;
         last = Some(run.id);
     }
     Ok(())

@@ -12,7 +12,7 @@ use punctual_core::time::{Calendar, Slot, SlotKey};
 use punctual_core::{RunId, ScheduleId};
 use punctual_store::MOMENT;
 
-use super::catch_up::CatchUps;
+use super::catch_up::{CatchUps, Passing};
 use super::{Check, Violation, ensure};
 use crate::ledger::Moment;
 use crate::oracle::Version;
@@ -95,7 +95,7 @@ impl Slots {
                 decided.is_complete((entry.at, Timestamp::MAX), before)
             }
             Body::Skipped(skip) => self.skip(skip, entry.at),
-            Body::Planned(plan) => self.plan(plan, entry.at, before, planned_until),
+            Body::Planned(plan) => self.plan(plan, entry.at, before, planned_until, moment.is_start),
             Body::RunChanged(change) => ensure("I13", change.event != RunEvent::Skipped(SkipReason::CatchUp), || {
                 format!("run {} was recorded, and catch-up skips it", change.run)
             }),
@@ -109,7 +109,9 @@ impl Slots {
         self.catch_ups.committed()?;
         for (id, key) in passed {
             let is_decided = self.schedules.get(&id).is_none_or(|decided| decided.by_key.contains_key(&key));
-            ensure("I11", is_decided, || format!("the cursor of schedule {id} passes slot {key}, which is not decided"))?;
+            ensure("I11", is_decided, || {
+                format!("the cursor of schedule {id} passes slot {key}, which is not decided")
+            })?;
         }
         for id in early {
             let state = after.runs.get(&id).map(|run| &run.state);
@@ -126,7 +128,12 @@ impl Slots {
     }
 
     /// Holds an outage against the marks of the schedules: what has missed a slot has one, and what cannot have has none.
-    pub(crate) fn marked(&self, outage: &Outage, before: &BTreeMap<ScheduleId, ScheduleRecord>, after: &World) -> Check {
+    pub(crate) fn marked(
+        &self,
+        outage: &Outage,
+        before: &BTreeMap<ScheduleId, ScheduleRecord>,
+        after: &World,
+    ) -> Check {
         for record in before.values() {
             let id = record.schedule.id;
             let mark = after.schedules.get(&id).and_then(|record| record.outage);
@@ -207,7 +214,9 @@ impl Slots {
         let is_paused = matches!(old.state, ScheduleState::Paused(_)) && *cursor == schedule.cursor;
         let goes_on = matches!(schedule.state, ScheduleState::Paused(_)) || schedule.policy.catch_up.covers_pauses;
         if !(is_paused && goes_on && has_same_times(old, schedule)) {
-            decided.is_complete((at, Timestamp::MAX), before)?;
+            // A pause that ends by itself ends at its time, whenever that is noted.
+            let until = if schedule.is_active() { old.paused_until().map_or(at, |until| until.min(at)) } else { at };
+            decided.is_complete((until, Timestamp::MAX), before)?;
         }
         (decided.version, decided.in_force_at) = (version(), in_force_at);
         Ok(())
@@ -239,7 +248,14 @@ impl Slots {
         Ok(())
     }
 
-    fn plan(&mut self, plan: &PlanEntry, at: Timestamp, before: &World, planned_until: Option<Timestamp>) -> Check {
+    fn plan(
+        &mut self,
+        plan: &PlanEntry,
+        at: Timestamp,
+        before: &World,
+        planned_until: Option<Timestamp>,
+        is_start: bool,
+    ) -> Check {
         let id = plan.schedule;
         let (Some(decided), Some(record)) = (self.schedules.get_mut(&id), before.schedules.get(&id)) else {
             return ensure("I12", false, || format!("a plan for schedule {id}, which is not there"));
@@ -263,7 +279,6 @@ impl Slots {
         let version = &decided.version;
         let passed = version.passed(cursor, &plan.cursor, |key| record.schedule.early.has(key));
         let is_passed = |key: &SlotKey| passed.iter().any(|slot| slot.key() == *key);
-        let mut slots = vec![];
         for run in &plan.runs {
             let slot = produced(&decided.version, run)?;
             let is_early = plan.early.has(&run.key) && !record.schedule.early.has(&run.key);
@@ -280,7 +295,6 @@ impl Slots {
                 self.commit.early.push(run.id);
             }
             decided.decide(&slot, Decision::Run(run.id))?;
-            slots.push(slot);
         }
         decided.keeps_early(&record.schedule, plan)?;
         for run in &plan.moved {
@@ -288,40 +302,27 @@ impl Slots {
             produced(&decided.version, &PlannedRun { id: RunId::of(id, run.scheduled_at, &run.key), ..run.clone() })?;
         }
         let is_edit = self.commit.edited.contains(&id);
-        if !is_edit && record.outage.is_none() && passed.iter().any(|slot| slot.skipped.is_none()) {
-            ensure("I13", planned_until.is_some_and(|until| at <= until), || {
-                format!("slots of schedule {id} were decided at {at}, and no node plans since {planned_until:?}")
-            })?;
-            // A node whose clock is behind puts a version into force in the past.
-            let since = decided.in_force_at;
-            let is_late = |slot: &&Slot| self.patience < at.duration_since(slot.scheduled_at.max(since));
-            let late = slots.iter().find(is_late).map(Slot::key);
-            let is_moved = plan.zone_data != record.zone_data || has_maximum(&record.schedule);
-            ensure("L2", late.is_none() || is_moved, || {
-                format!("slot {late:?} of schedule {id} was decided at {at}, and no outage missed it")
-            })?;
+        // Open: what an edit decides before a node has taken the planner's lease is decided as if there was no outage. Only starts
+        // wait for that.
+        let may_wait = is_start || planned_until.is_some_and(|until| at <= until);
+        if !is_edit && may_wait && record.outage.is_none() && passed.iter().any(|slot| slot.skipped.is_none()) {
+            decided.is_in_time(plan, record, (at, planned_until), self.patience)?;
         }
         self.commit.planned.insert(id);
         self.commit.passed.extend(passed.iter().map(|slot| (id, slot.key())));
         let version = &self.schedules[&id].version;
-        self.catch_ups.planned(plan, at, before, version, &passed, is_edit, planned_until)
+        let passing = Passing { at, passed: &passed, is_edit };
+        self.catch_ups.planned(plan, before, version, passing)
     }
 }
 
 /// Whether an entry is about the slots of its schedule.
 fn decides(body: &Body) -> bool {
-    matches!(
-        body,
-        Body::ScheduleChanged { .. } | Body::ScheduleDeleted { .. } | Body::Skipped(_) | Body::Planned(_)
-    )
+    matches!(body, Body::ScheduleChanged { .. } | Body::ScheduleDeleted { .. } | Body::Skipped(_) | Body::Planned(_))
 }
 
 fn just_before(at: Timestamp) -> Timestamp {
     at - MOMENT
-}
-
-fn has_maximum(schedule: &Schedule) -> bool {
-    schedule.bounds.max_runs().is_some()
 }
 
 fn has_same_times(one: &Schedule, other: &Schedule) -> bool {
@@ -373,11 +374,35 @@ impl Decided {
                 self.given_up.push(run);
                 Ok(())
             }
+            // What fires when it is enabled fires each time, and a key knows whole seconds only.
+            (Some(Decision::Skip(SkipReason::Disabled)), Decision::Run(_)) if self.is_immediate() => Ok(()),
             (Some(earlier), _) => ensure("I10", false, || {
                 let id = self.version.schedule.id;
                 format!("slot {} of schedule {id} is decided as {earlier:?}, and again as {decision:?}", slot.key())
             }),
         }
+    }
+
+    /// Slots that no outage missed are decided while a node plans, and soon.
+    fn is_in_time(
+        &self,
+        plan: &PlanEntry,
+        record: &ScheduleRecord,
+        (at, planned_until): (Timestamp, Option<Timestamp>),
+        patience: SignedDuration,
+    ) -> Check {
+        let id = plan.schedule;
+        ensure("I13", planned_until.is_some_and(|until| at <= until), || {
+            format!("slots of schedule {id} were decided at {at}, and no node plans since {planned_until:?}")
+        })?;
+        // A node whose clock is behind puts a version into force in the past. Zone data moves slots there, and a schedule that has
+        // had all its runs waits for one that does not start.
+        let is_moved = plan.zone_data != record.zone_data || record.schedule.bounds.max_runs().is_some();
+        let is_late = |run: &&PlannedRun| patience < at.duration_since(run.scheduled_at.max(self.in_force_at));
+        let late = plan.runs.iter().find(is_late).map(|run| &run.key);
+        ensure("L2", late.is_none() || is_moved, || {
+            format!("slot {late:?} of schedule {id} was decided at {at}, and no outage missed it")
+        })
     }
 
     /// Slots that a person has cancelled stay decided until the cursor has passed them.
@@ -442,6 +467,10 @@ impl Decided {
         slots.find(|slot| is_open(slot) && record.schedule.cursor.is_new(slot)).map(|slot| slot.key())
     }
 
+    fn is_immediate(&self) -> bool {
+        matches!(self.version.schedule.trigger, Trigger::Immediate(_))
+    }
+
     fn is_decided(&self, key: &SlotKey) -> bool {
         self.by_key.get(key).is_some_and(|(_, decision)| *decision != Decision::Withdrawn)
     }
@@ -455,13 +484,15 @@ impl Decided {
         // When as many runs are recorded as may start, the cursor rests.
         let is_unstarted = |run: &&Run| run.schedule == Some(id) && !run.has_started && !run.state.is_final();
         let unstarted = || world.runs.values().filter(is_unstarted).count() as u64;
-        let is_exhausted = schedule.bounds.max_runs().is_some_and(|max| max <= record.schedule.runs_started + unstarted());
+        let is_exhausted =
+            schedule.bounds.max_runs().is_some_and(|max| max <= record.schedule.runs_started + unstarted());
         if is_exhausted || matches!(schedule.state, ScheduleState::Ended(_)) {
             return Ok(());
         }
         // Closed slots are recorded with the next open one, and at the latest when their day ends.
         let zone = self.version.timetable.zone();
-        let is_due = |slot: &Slot| slot.skipped.is_none() || zone.day_end(zone.day_of(slot.scheduled_at)) <= closed_until;
+        let is_due =
+            |slot: &Slot| slot.skipped.is_none() || zone.day_end(zone.day_of(slot.scheduled_at)) <= closed_until;
         for key in self.version.slots_until(until).filter(is_due).map(|slot| slot.key()) {
             ensure("I11", self.by_key.contains_key(&key), || {
                 format!("slot {key} of schedule {id} (version {}) is not decided", schedule.version)

@@ -18,7 +18,7 @@ use crate::requests::{
 use crate::roles::{Claims, Runs};
 use punctual_kernel::admission::{self, Admitted};
 use punctual_kernel::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Swept, Wants};
-use punctual_kernel::due::{DueSlots, LiveRuns, due_slots, is_for_start, write_due};
+use punctual_kernel::due::{LiveRuns, due_slots, is_for_start, take_due, write_due};
 
 #[async_trait]
 impl Claims for MemoryStore {
@@ -127,8 +127,7 @@ impl MemoryStore {
             let PlanTask { waiting: unstarted, live, .. } = state.task(record);
             due_slots(record, LiveRuns { live, unstarted }, &request.timetables, now)
         });
-        let due: Vec<DueSlots> = due.take(request.due_max).collect();
-        let has_more = due.len() == request.due_max;
+        let (due, has_more) = take_due(due, request.due_max);
         if !due.is_empty() {
             let schedules = due.iter().map(|due| due.plan.schedule).collect();
             let runs = due.iter().flat_map(|due| &due.plan.runs).map(|run| run.id).collect();

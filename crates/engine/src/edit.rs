@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::SkipEntry;
-use punctual_core::plan::{EarlyDecisions, Outage, TooManyEarlyDecisions, UNSTARTED_MAX, pass, skip_until};
+use punctual_core::plan::{EarlyDecisions, Outage, TooManyEarlyDecisions, UNSTARTED_MAX, pass, skip_until, slot_ahead};
 use punctual_core::run::{Run, SkipReason, Terms};
 use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
@@ -25,10 +25,12 @@ use crate::planner::later;
 use crate::recovery::{Recovered, Recovering};
 use crate::replan::{self, PlanBase, planning};
 use crate::settings::Settings;
-use crate::slots_ahead;
 
 /// How often an edit is decided anew when others are faster.
 const TRIES_MAX: usize = 10;
+
+/// How far apart two looks at the clock of one moment may be: requests that come together wait for each other.
+const APART_MAX: SignedDuration = SignedDuration::from_secs(10);
 
 /// The most calls that answer the slots before an edit: a million slots.
 const CALLS_MAX: usize = 100;
@@ -134,7 +136,7 @@ impl Editor {
         change: impl Fn(&Schedule) -> Schedule + Send + Sync,
     ) -> Result<Schedule, EditError> {
         for _ in 0..TRIES_MAX {
-            let subject = self.up_to_date(id, now).await?;
+            let (subject, now) = self.up_to_date(id, now).await?;
             let before = &subject.task.record.schedule;
             if let Some(expected) = version.filter(|expected| *expected != before.version) {
                 return Err(EditError::OtherVersion { schedule: id, found: before.version, expected });
@@ -189,7 +191,7 @@ impl Editor {
     /// run that somebody asked for), what is at work goes on.
     pub async fn delete(&self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
         for _ in 0..TRIES_MAX {
-            let subject = self.up_to_date(id, now).await?;
+            let (subject, now) = self.up_to_date(id, now).await?;
             let skips = self.left_skips(&subject, now)?;
             let withdrawn = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| run.id).collect();
             let next = replan::next_slot(&subject.task.record, subject.task.waiting, &self.settings);
@@ -262,7 +264,7 @@ impl Editor {
         let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
         let record = &subject.task.record;
         let timetable = self.settings.timetables().of(&record.schedule)?;
-        let Some(slot) = slots_ahead::undecided_slot(&record.schedule, &timetable, run) else { return Ok(None) };
+        let Some(slot) = slot_ahead(&record.schedule, &timetable, run) else { return Ok(None) };
         let planning = planning(&record.schedule, &timetable, subject.task.waiting);
         let entry = early_entry(&planning, record, &slot, now)?;
         let base = PlanBase::new(record, &self.settings).write(vec![], |plan| *plan = entry);
@@ -283,7 +285,8 @@ impl Editor {
             before.cursor.clone()
         } else if makes_up_for_pause(&wanted, before) {
             let timetable = self.settings.timetables().of(before).ok();
-            cursor_before(subject, timetable.as_deref(), now)
+            let after = cursor_after(before, &wanted, &self.settings.zones, now);
+            cursor_before(subject, timetable.as_deref(), after, now)
         } else {
             cursor_after(before, &wanted, &self.settings.zones, now)
         };
@@ -325,16 +328,22 @@ impl Editor {
 
     /// A schedule whose slots are answered up to now by the version in force: an edit begins at now, and what an outage has
     /// missed, or planning has not come to yet, would be lost behind it.
-    async fn up_to_date(&self, id: ScheduleId, now: Timestamp) -> Result<PlanSubject, EditError> {
+    ///
+    /// Also when that is: an outage may have been noted a moment after the edit was asked for, and ends then.
+    async fn up_to_date(&self, id: ScheduleId, now: Timestamp) -> Result<(PlanSubject, Timestamp), EditError> {
+        let mut now = now;
         let mut recovering = Recovering::new(self.settings.max_recovery_catch_ups);
         for _ in 0..CALLS_MAX {
             let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;
             // An outage that ends after now is the planner's: what it missed after now would be decided as if there was none.
             let record = &subject.task.record;
-            if record.schedule.is_active() && record.outage.is_some_and(|outage| now < outage.until) {
-                return Err(EditError::Busy(id));
+            if let Some(outage) = record.outage.filter(|outage| record.schedule.is_active() && now < outage.until) {
+                if APART_MAX < outage.until.duration_since(now) {
+                    return Err(EditError::Busy(id));
+                }
+                now = outage.until;
             }
-            let Some(write) = self.overdue(&subject, &mut recovering, now) else { return Ok(subject) };
+            let Some(write) = self.overdue(&subject, &mut recovering, now) else { return Ok((subject, now)) };
             // If somebody else was faster, they have answered it.
             self.store.plan(now, vec![write]).await?;
         }
@@ -449,18 +458,14 @@ fn makes_up_for_pause(paused: &Schedule, active: &Schedule) -> bool {
 }
 
 /// Where a pause begins that will be made up for: before the last slots that have their runs and that no node has begun. Slots before
-/// another one that is decided are not made up for: that one would be decided again.
-fn cursor_before(subject: &PlanSubject, timetable: Option<&Timetable>, now: Timestamp) -> Cursor {
+/// another one that is decided are not made up for: that one would be decided again. `after` is where it begins if there are none.
+fn cursor_before(subject: &PlanSubject, timetable: Option<&Timetable>, after: Cursor, now: Timestamp) -> Cursor {
     let cursor = &subject.task.record.schedule.cursor;
     let waiting: BTreeSet<&SlotKey> = subject.runs.iter().filter(|run| is_withdrawn(run)).map(|run| &run.key).collect();
-    let after = later(cursor.at.max(now), MOMENT);
-    let decided = timetable.into_iter().flat_map(|timetable| timetable.before(after));
+    let until = later(cursor.at.max(now), MOMENT);
+    let decided = timetable.into_iter().flat_map(|timetable| timetable.before(until));
     let last = decided.take_while(|slot| waiting.contains(&slot.key())).last();
-    match last.and_then(|slot| slot.scheduled_at.checked_sub(MOMENT).ok()) {
-        Some(before_it) => Cursor::starting(before_it),
-        None if now < cursor.at => cursor.clone(),
-        None => Cursor::starting(now),
-    }
+    last.and_then(|slot| slot.scheduled_at.checked_sub(MOMENT).ok()).map_or(after, Cursor::starting)
 }
 
 /// Where planning goes on after an edit: at now, and never before where it has been, whatever clocks and zone data do.

@@ -27,6 +27,5 @@ mod replan;
 pub mod roster;
 pub mod runner;
 pub mod settings;
-pub mod slots_ahead;
 pub mod spawn;
 pub mod why;

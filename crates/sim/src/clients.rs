@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual_core::plan::expires_at;
+use punctual_core::plan::{SlotsAhead, run_ahead};
 use punctual_core::run::{Run, RunState, Terms};
 use punctual_core::schedule::{Pause, PauseKind, Schedule, ScheduleState, Trigger};
 use punctual_core::time::{Every, Slot, SlotKey};
 use punctual_core::{RunId, ScheduleId};
 use punctual_engine::edit::EditError;
 use punctual_engine::ids::Ids;
-use punctual_engine::slots_ahead::{SlotsAhead, run_of};
 
 use crate::cluster::Process;
 use crate::random::Random;
@@ -215,7 +215,7 @@ impl Client {
         if slots.is_empty() {
             return Ok(None);
         }
-        Ok(Some(run_of(&schedule, &timetable, self.random.pick(&slots)).id))
+        Ok(Some(run_ahead(&schedule, &timetable, self.random.pick(&slots)).id))
     }
 
     fn asked(&self, run: RunId) -> Result<(), EditError> {

@@ -100,10 +100,10 @@ fn make(sim: &Arc<Sim>, executor: &mut Executor) -> Check {
     drop(ledger);
     sim.timeline.spawn(WORLD, Box::pin(end(Arc::clone(sim))));
     let deadline = sim.timeline.boot() + DRAIN_MAX;
-    while sim.timeline.boot() < deadline && sim.log.look(ending::is_over).is_err() {
+    while sim.timeline.boot() < deadline && sim.log.look(|state| ending::is_over(state, sim.timeline.now())).is_err() {
         run_for(sim, executor, Duration::from_secs(3_600))?;
     }
-    sim.log.look(ending::is_over)?;
+    sim.log.look(|state| ending::is_over(state, sim.timeline.now()))?;
     let ledger = sim.ledger();
     sim.log.look(|state| ledger.compare_all(state))?;
     ledger.acks.hold(&ledger.world)?;

@@ -68,15 +68,6 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     ),
     (
-        "a look that took long catches up what came before it",
-        &["L2"],
-        &[(
-            "engine/src/planner.rs",
-            "if now < outage.until && self.ends_later",
-            "if outage.until < outage.from && self.ends_later",
-        )],
-    ),
-    (
         "an outage leaves out what it missed",
         &["I13"],
         &[("core/src/journal/world.rs", "|plan_at| plan_at <= outage.until)", "|plan_at| plan_at <= outage.from)")],

@@ -26,7 +26,7 @@ pub use next::{NextSlot, Upcoming, next_slot};
 pub use pass::{Pass, pass};
 pub use pause::{SkipPass, skip_until};
 pub use replan::{Diff, Standing, StandingState, replan};
-pub use view::{SlotCount, SlotStatus, SlotView, ViewedSlot, count_day, count_slots, slot_with_id, view_slots};
+pub use view::{SlotsAhead, run_ahead, slot_ahead, slot_with_id};
 
 use std::collections::BTreeSet;
 

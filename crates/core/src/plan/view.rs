@@ -1,82 +1,88 @@
-//! The view of a plan: the slots of a schedule between two instants, computed when someone looks.
+//! The view of a plan: the slots that lie ahead of a schedule, computed when someone looks.
 //!
 //! Nothing here is stored, and nothing here decides. What became of slots that the cursor has passed is known to live runs and
 //! to the history; the caller puts it over these.
 
-use jiff::Timestamp;
-use jiff::civil::Date;
+use std::sync::Arc;
 
-use super::EarlyDecisions;
-use crate::run::SkipReason;
-use crate::time::{Elapsed, Slot, SlotKey, Slots, Timetable, just_before};
+use jiff::Timestamp;
+
+use crate::journal::PlannedRun;
+use crate::run::{Run, Terms};
+use crate::schedule::Schedule;
+use crate::time::{LOOK_MAX, Slot, Slots, Timetable, just_before};
 use crate::{RunId, ScheduleId, SlotId};
 
-/// A slot as someone sees it who looks at the plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ViewedSlot {
-    /// The id of its run, whether that exists yet or not.
-    pub id: RunId,
-    /// Its key.
-    pub key: SlotKey,
-    /// When it is scheduled.
-    pub scheduled_at: Timestamp,
-    /// When its run is due.
-    pub due_at: Timestamp,
-    /// What will become of it as things are.
-    pub status: SlotStatus,
-}
-
-/// What will become of a slot as things are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SlotStatus {
-    /// It will have a run.
-    Open,
-    /// The calendar is closed then, or the clock leaves it out.
-    Closed(SkipReason),
-    /// A person has cancelled it before its time.
-    DecidedEarly,
-}
-
-/// Views the slots of a schedule in `[from, until)`, about `looked_max` at most.
-pub fn view_slots<'t>(
-    schedule: ScheduleId,
-    timetable: &'t Timetable,
-    early: &'t EarlyDecisions,
-    (from, until): (Timestamp, Timestamp),
-    looked_max: usize,
-) -> SlotView<'t> {
-    SlotView { schedule, early, slots: SlotsBetween::new(timetable, from, until, looked_max) }
-}
-
-/// The viewed slots, in order, computed one after another.
+/// The slots of a schedule in a stretch of time that are not decided and will have a run as things are, by time.
 #[derive(Debug)]
-pub struct SlotView<'t> {
-    schedule: ScheduleId,
-    early: &'t EarlyDecisions,
-    slots: SlotsBetween<'t>,
+pub struct SlotsAhead<'a> {
+    schedule: &'a Schedule,
+    slots: Slots<'a>,
+    from: Timestamp,
+    until: Timestamp,
+    /// How many runs it may still have.
+    left: usize,
+    looked_at: u64,
 }
 
-impl SlotView<'_> {
-    /// Where to go on when there are more slots than the view may show. `None` while it goes on, and when it is complete.
+impl<'a> SlotsAhead<'a> {
+    /// The slots in `[from, until)`. A paused or ended schedule has none.
+    pub fn new(
+        schedule: &'a Schedule,
+        timetable: &'a Timetable,
+        (from, until): (Timestamp, Timestamp),
+    ) -> SlotsAhead<'a> {
+        // Slots before the cursor are decided, but for what zone data has moved.
+        let after = just_before(from).max(just_before(schedule.cursor.starts_behind(timetable)));
+        let left = schedule.bounds.max_runs().map(|most| most.saturating_sub(schedule.runs_started) as usize);
+        let left = if schedule.is_active() { left.unwrap_or(usize::MAX) } else { 0 };
+        SlotsAhead { schedule, slots: timetable.slots(after).looking_at(LOOK_MAX), from, until, left, looked_at: 0 }
+    }
+
+    /// How many slots were looked at so far, closed ones included.
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
+    /// Where the search ended, if it ended before the stretch.
     pub fn cut_at(&self) -> Option<Timestamp> {
-        self.slots.cut_at
+        self.slots.cut_at().filter(|at| *at < self.until)
     }
 }
 
-impl Iterator for SlotView<'_> {
-    type Item = ViewedSlot;
+impl Iterator for SlotsAhead<'_> {
+    type Item = Slot;
 
-    fn next(&mut self) -> Option<ViewedSlot> {
-        let slot = self.slots.next()?;
-        let key = slot.key();
-        let status = match slot.skipped {
-            _ if self.early.has(&key) => SlotStatus::DecidedEarly,
-            Some(reason) => SlotStatus::Closed(reason),
-            None => SlotStatus::Open,
-        };
-        let id = RunId::of(self.schedule, slot.scheduled_at, &key);
-        Some(ViewedSlot { id, key, scheduled_at: slot.scheduled_at, due_at: slot.due_at, status })
+    fn next(&mut self) -> Option<Slot> {
+        if self.left == 0 {
+            return None;
+        }
+        loop {
+            self.looked_at += 1;
+            let slot = self.slots.next().filter(|slot| slot.scheduled_at < self.until)?;
+            if self.from <= slot.scheduled_at && is_ahead(self.schedule, &slot) {
+                self.left -= 1;
+                return Some(slot);
+            }
+        }
     }
+}
+
+/// Whether a slot will have a run as things are.
+fn is_ahead(schedule: &Schedule, slot: &Slot) -> bool {
+    let is_open = schedule.is_active() && slot.skipped.is_none() && schedule.cursor.is_new(slot);
+    is_open && (schedule.early.is_empty() || !schedule.early.has(&slot.key()))
+}
+
+/// The run that a slot will have, as things are.
+pub fn run_ahead(schedule: &Schedule, timetable: &Timetable, slot: &Slot) -> Run {
+    let planned = PlannedRun::new(schedule, timetable.zone(), slot);
+    Run::of_slot(schedule, &Arc::new(Terms::of(schedule)), &planned, 0)
+}
+
+/// The slot that the id of a run names, if it lies ahead and is not decided.
+pub fn slot_ahead(schedule: &Schedule, timetable: &Timetable, id: RunId) -> Option<Slot> {
+    slot_with_id(schedule.id, timetable, id).filter(|slot| is_ahead(schedule, slot))
 }
 
 /// The slot that an id of this schedule names, if it is one of the timetable's; an open one rather than a closed one that shares its id.
@@ -95,77 +101,4 @@ pub fn slot_with_id(schedule: ScheduleId, timetable: &Timetable, id: RunId) -> O
         closed = closed.or(Some(slot));
     }
     closed
-}
-
-/// How many slots there are in a stretch of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SlotCount {
-    /// How many may run. Early decisions are among them: they are a schedule's own.
-    pub open: u64,
-    /// How many are closed by a calendar or a clock change.
-    pub closed: u64,
-    /// Where to go on counting when there are more slots than one call looks at.
-    pub cut_at: Option<Timestamp>,
-}
-
-/// Counts the slots in `[from, until)`, about `looked_max` at most.
-///
-/// The count follows from trigger, zone, clock policy, calendar, bounds and zone data. Schedules that share these share it, and
-/// it can be kept: a schedule's id, jitter, cursor and early decisions make no difference.
-pub fn count_slots(timetable: &Timetable, (from, until): (Timestamp, Timestamp), looked_max: usize) -> SlotCount {
-    // Jitter costs a search for each slot, and moves none.
-    let timetable = timetable.clone().with_jitter(ScheduleId(uuid::Uuid::nil()), Elapsed::ZERO);
-    let mut slots = SlotsBetween::new(&timetable, from, until, looked_max);
-    let mut count = SlotCount::default();
-    for slot in &mut slots {
-        match slot.skipped {
-            None => count.open += 1,
-            Some(_) => count.closed += 1,
-        }
-    }
-    SlotCount { cut_at: slots.cut_at, ..count }
-}
-
-/// Counts the slots of a local day of the schedule's zone. A day has as many as there are seconds at most, and those of a gap.
-///
-/// Where [`Timetable::is_whole_day`] says so, the bounds make no difference either.
-pub fn count_day(timetable: &Timetable, date: Date) -> SlotCount {
-    let zone = timetable.zone();
-    count_slots(timetable, (zone.day_start(date), zone.day_end(date)), usize::MAX)
-}
-
-/// The slots in `[from, until)`, cut between instants: whoever goes on from there meets no slot twice and misses none.
-#[derive(Debug)]
-struct SlotsBetween<'t> {
-    slots: Slots<'t>,
-    until: Timestamp,
-    left: usize,
-    last_at: Option<Timestamp>,
-    cut_at: Option<Timestamp>,
-}
-
-impl<'t> SlotsBetween<'t> {
-    fn new(timetable: &'t Timetable, from: Timestamp, until: Timestamp, looked_max: usize) -> SlotsBetween<'t> {
-        let slots = timetable.slots(just_before(from)).looking_at(usize::MAX);
-        SlotsBetween { slots, until, left: looked_max.max(1), last_at: None, cut_at: None }
-    }
-}
-
-impl Iterator for SlotsBetween<'_> {
-    type Item = Slot;
-
-    fn next(&mut self) -> Option<Slot> {
-        if self.cut_at.is_some() {
-            return None;
-        }
-        let slot = self.slots.next().filter(|slot| slot.scheduled_at < self.until)?;
-        // A gap has many slots at its end: they stay together.
-        if self.left == 0 && self.last_at != Some(slot.scheduled_at) {
-            self.cut_at = Some(slot.scheduled_at);
-            return None;
-        }
-        self.left = self.left.saturating_sub(1);
-        self.last_at = Some(slot.scheduled_at);
-        Some(slot)
-    }
 }

@@ -180,13 +180,6 @@ impl Timetable {
         self.day_slots(date).filter(|slot| slot.skipped.is_none()).count()
     }
 
-    /// Whether its bounds leave a local day of the schedule's zone whole.
-    pub fn is_whole_day(&self, date: Date) -> bool {
-        let (start, end) = (self.zone.day_start(date), self.zone.day_end(date));
-        self.bounds.start_at().is_none_or(|start_at| start_at <= start)
-            && self.bounds.end_at().is_none_or(|end_at| end <= end_at)
-    }
-
     /// The shortest time between two runs in a row, for an edge that has a minimum; `None` with fewer than two runs.
     ///
     /// Looks at [`RATE_SLOTS`] slots behind an instant. A cron has the same times on each of its days, so that these tell;

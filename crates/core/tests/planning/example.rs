@@ -2,7 +2,7 @@
 
 use jiff::civil::date;
 use punctual_core::RunId;
-use punctual_core::plan::{EarlyDecisions, Standing, StandingState, pass, replan, view_slots};
+use punctual_core::plan::{SlotsAhead, Standing, StandingState, pass, replan};
 use punctual_core::schedule::Cursor;
 use serde_json::json;
 
@@ -33,10 +33,11 @@ fn the_executions_example_comes_out_as_written() {
     assert_eq!(next_at(&passed), Some(next_midnight));
 
     // The extractor's day, as someone sees it who looks at midnight. Nothing of it is stored.
-    let early = EarlyDecisions::default();
     let of_day = |subject: &Subject| -> Vec<(String, RunId)> {
-        let view = view_slots(subject.schedule.id, &subject.timetable, &early, (midnight, next_midnight), 100);
-        view.map(|slot| (slot.key.to_string(), slot.id)).collect()
+        let ahead = SlotsAhead::new(&subject.schedule, &subject.timetable, (midnight, next_midnight));
+        ahead
+            .map(|slot| (slot.key().to_string(), RunId::of(subject.schedule.id, slot.scheduled_at, &slot.key())))
+            .collect()
     };
     let keys = |viewed: &[(String, RunId)]| viewed.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
     let at_midnight = of_day(&extractor);

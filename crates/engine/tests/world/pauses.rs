@@ -1,11 +1,12 @@
 //! Pauses: which slots come back, what is recorded, and what runs all the same.
 
+use jiff::SignedDuration;
 use punctual_core::ScheduleId;
 use punctual_core::run::SkipReason;
 use punctual_core::schedule::{EndReason, ScheduleState};
 use serde_json::json;
 
-use crate::support::{HOUR, MINUTE, SECOND, Way, World, at, days, hours, minutes};
+use crate::support::{HOUR, MINUTE, SECOND, Way, World, at, days, hours, minutes, now_or_never};
 
 #[test]
 fn disabled_at_ten_and_enabled_at_eleven_the_slot_of_seventeen_is_there_again() {
@@ -401,4 +402,20 @@ fn a_pause_that_is_made_up_for_goes_back_to_no_slot_that_is_decided() {
         assert_eq!(world.record(id).outage, None, "the pause is made up for");
         world.every_slot_has_one_answer(id);
     }
+}
+
+#[test]
+fn two_resumes_of_one_moment_are_both_carried_out() {
+    let mut world = World::at("2026-01-05T08:30:00Z");
+    world.node("a");
+    let id = made_up_for(&mut world);
+    world.pause(id);
+    world.sleep(minutes(1));
+    // The second looked at the clock before the first did, and comes to the store after it.
+    let asked_at = world.now - SignedDuration::from_millis(5);
+    world.resume(id);
+    now_or_never(world.editor().resume(id, asked_at)).expect("it waits for the first");
+    world.settle();
+    assert!(world.schedule(id).is_active());
+    world.every_slot_has_one_answer(id);
 }

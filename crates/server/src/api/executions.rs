@@ -7,10 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use punctual_core::plan::{run_ahead, slot_ahead};
 use punctual_core::run::{Run, RunState, Terms};
 use punctual_core::schedule::{Policy, Priority, Work, Workflow};
 use punctual_core::{RunId, ScheduleId};
-use punctual_engine::slots_ahead::{run_of, undecided_slot};
 use punctual_store::{Cancellation, HistoryFilter, HistoryWhat};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -212,8 +212,8 @@ pub(crate) async fn run_or_slot(app: &App, id: RunId) -> Result<Option<Run>, Api
     let slot = move || {
         let schedule = Arc::new(schedule);
         let timetable = settings.timetables().of(&schedule).ok()?;
-        let slot = undecided_slot(&schedule, &timetable, id)?;
-        Some(run_of(&schedule, &timetable, &slot))
+        let slot = slot_ahead(&schedule, &timetable, id)?;
+        Some(run_ahead(&schedule, &timetable, &slot))
     };
     app.calculations.run(slot).await
 }

@@ -10,12 +10,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
+use punctual_core::plan::{SlotsAhead, run_ahead};
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
 use punctual_core::time::Zone;
 use punctual_core::{NodeId, RunId, ScheduleId, storable};
 use punctual_engine::settings::Settings;
-use punctual_engine::slots_ahead::SlotsAhead;
 use punctual_store::{NodeRecord, RunFilter};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -96,7 +96,7 @@ pub(crate) async fn future(
                 && params.exec_status.is_none_or(|status| status == view.status())
                 && params.is_of(run.terms.work.agent(), run.terms.project.as_deref());
             if is_asked_for {
-                page.add((run.scheduled_at, run.id), || Listed::Recorded(Box::new(view)));
+                page.add(run.scheduled_at, || (run.id, Listed::Recorded(Box::new(view))));
             }
         }
     }
@@ -175,16 +175,18 @@ impl Page {
         Page { max, found: 0, first: BinaryHeap::new() }
     }
 
-    /// Adds one, which is only made if it has a place.
-    fn add(&mut self, (at, id): (Timestamp, RunId), listed: impl FnOnce() -> Listed) {
+    /// Adds one, which is only made if it may have a place.
+    fn add(&mut self, at: Timestamp, make: impl FnOnce() -> (RunId, Listed)) {
         self.found += 1;
-        if self.first.len() == self.max {
-            if self.first.peek().is_none_or(|last| (last.0, last.1) < (at, id)) {
-                return;
-            }
+        let is_full = self.first.len() == self.max;
+        if is_full && self.first.peek().is_none_or(|last| last.0 < at) {
+            return;
+        }
+        let (id, listed) = make();
+        self.first.push(Place(at, id, listed));
+        if is_full {
             self.first.pop();
         }
-        self.first.push(Place(at, id, listed()));
     }
 
     fn into_sorted(self) -> Vec<Listed> {
@@ -268,9 +270,9 @@ fn add_day(page: &mut Page, schedule: &Arc<Schedule>, settings: &Settings, day: 
     let day = day.unwrap_or_else(|| zone.day_of(now));
     let mut ahead = SlotsAhead::new(schedule, &timetable, (zone.day_start(day), zone.day_end(day)));
     for slot in ahead.by_ref() {
-        let id = RunId::of(schedule.id, slot.scheduled_at, &slot.key());
-        page.add((slot.scheduled_at, id), || {
-            Listed::Ahead(Box::new(punctual_engine::slots_ahead::run_of(schedule, &timetable, &slot)))
+        page.add(slot.scheduled_at, || {
+            let run = run_ahead(schedule, &timetable, &slot);
+            (run.id, Listed::Ahead(Box::new(run)))
         });
     }
     ahead.looked_at()

@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{SkipEntry, Verdict};
+use punctual_core::plan::{SlotsAhead, run_ahead};
 use punctual_core::run::{Run, RunState};
 use punctual_core::schedule::{At, Pass, Schedule};
 use punctual_core::time::{Slot, Zone};
 use punctual_core::{RunId, ScheduleId};
 use punctual_engine::checks::next_run_at;
-use punctual_engine::slots_ahead::{SlotsAhead, run_of};
 use punctual_engine::why::{
     Cause, RunFacts, ScheduleFacts, SlotFacts, Takers, why_gone, why_not, why_run, why_schedule,
 };
@@ -145,7 +145,7 @@ async fn of_slot(app: &App, caller: &Caller, schedule: &Schedule, at: &str, cloc
         return explain(app, caller, run, clock).await;
     }
     if app.now() < at
-        && let Some(run) = run_ahead(app, schedule, at)
+        && let Some(run) = run_ahead_at(app, schedule, at)
     {
         return explain(app, caller, &run, clock).await;
     }
@@ -212,11 +212,11 @@ async fn last_run(app: &App, schedule: ScheduleId, now: Timestamp) -> Result<Opt
 }
 
 /// The run that the slot at an instant will have.
-fn run_ahead(app: &App, schedule: &Schedule, at: Timestamp) -> Option<Run> {
+fn run_ahead_at(app: &App, schedule: &Schedule, at: Timestamp) -> Option<Run> {
     let timetable = schedule.timetable(&app.settings.zones, &app.settings.calendars).ok()?;
     let until = at.checked_add(SignedDuration::from_micros(1)).ok()?;
     let slot = SlotsAhead::new(schedule, &timetable, (at, until)).next()?;
-    Some(run_of(schedule, &timetable, &slot))
+    Some(run_ahead(schedule, &timetable, &slot))
 }
 
 /// The first slot of a schedule behind an instant.

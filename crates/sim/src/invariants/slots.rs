@@ -43,6 +43,8 @@ struct Commit {
     /// Those that come to their end.
     ended: BTreeSet<ScheduleId>,
     planned: BTreeSet<ScheduleId>,
+    /// How many runs it withdraws.
+    withdrawn: BTreeMap<ScheduleId, u64>,
     /// Slots that the cursor passes: each is decided when the commit ends.
     passed: Vec<(ScheduleId, SlotKey)>,
     /// Runs of slots that are decided before their time: each is cancelled when the commit ends.
@@ -92,7 +94,9 @@ impl Slots {
             Body::ScheduleChanged { schedule, .. } => self.change(schedule, entry.at, before, moment),
             Body::ScheduleDeleted { schedule, .. } => {
                 let Some(decided) = self.schedules.remove(schedule) else { return Ok(()) };
-                decided.is_complete((entry.at, Timestamp::MAX), before)
+                // What is withdrawn with it had a place until now.
+                let withdrawn = self.commit.withdrawn.get(schedule).copied().unwrap_or_default();
+                decided.is_complete((entry.at, Timestamp::MAX), withdrawn, before)
             }
             Body::Skipped(skip) => self.skip(skip, entry.at),
             Body::Planned(plan) => self.plan(plan, entry.at, before, planned_until, moment.is_start),
@@ -105,7 +109,7 @@ impl Slots {
 
     /// Holds what a commit has left against the ledger.
     pub(crate) fn committed(&mut self, after: &World) -> Check {
-        let Commit { edited, ended, planned, passed, early } = std::mem::take(&mut self.commit);
+        let Commit { edited, ended, planned, passed, early, .. } = std::mem::take(&mut self.commit);
         self.catch_ups.committed()?;
         for (id, key) in passed {
             let is_decided = self.schedules.get(&id).is_none_or(|decided| decided.by_key.contains_key(&key));
@@ -155,7 +159,7 @@ impl Slots {
     pub(crate) fn are_complete(&self, until: Timestamp, world: &World) -> Check {
         let is_active = |decided: &&Decided| decided.version.schedule.is_active();
         for decided in self.schedules.values().filter(is_active) {
-            decided.is_complete((until, until), world)?;
+            decided.is_complete((until, until), 0, world)?;
             let Some(record) = world.schedules.get(&decided.version.schedule.id) else { continue };
             let id = record.schedule.id;
             let is_used_up = record.schedule.bounds.max_runs().is_some_and(|max| max <= record.schedule.runs_started);
@@ -216,7 +220,7 @@ impl Slots {
         if !(is_paused && goes_on && has_same_times(old, schedule)) {
             // A pause that ends by itself ends at its time, whenever that is noted.
             let until = if schedule.is_active() { old.paused_until().map_or(at, |until| until.min(at)) } else { at };
-            decided.is_complete((until, Timestamp::MAX), before)?;
+            decided.is_complete((until, Timestamp::MAX), 0, before)?;
         }
         (decided.version, decided.in_force_at) = (version(), in_force_at);
         Ok(())
@@ -267,6 +271,7 @@ impl Slots {
         ensure("I15", plan.cursor.at <= cursor.at.max(at), || {
             format!("the cursor of schedule {id} went from {cursor:?} to {:?} at {at}", plan.cursor)
         })?;
+        *self.commit.withdrawn.entry(id).or_default() += plan.withdrawn.len() as u64;
         for id in &plan.withdrawn {
             let run = before.runs.get(id);
             if let Some((_, decision)) = run.and_then(|run| decided.by_key.get_mut(&run.key))
@@ -476,14 +481,14 @@ impl Decided {
     }
 
     /// Every slot up to an instant is decided; closed ones if their day has ended by another.
-    fn is_complete(&self, (until, closed_until): (Timestamp, Timestamp), world: &World) -> Check {
+    fn is_complete(&self, (until, closed_until): (Timestamp, Timestamp), withdrawn: u64, world: &World) -> Check {
         let schedule = &self.version.schedule;
         let id = schedule.id;
         ensure("I10", self.given_up.is_empty(), || format!("slots of runs {:?} were skipped", self.given_up))?;
         let Some(record) = world.schedules.get(&id) else { return Ok(()) };
         // When as many runs are recorded as may start, the cursor rests.
         let is_unstarted = |run: &&Run| run.schedule == Some(id) && !run.has_started && !run.state.is_final();
-        let unstarted = || world.runs.values().filter(is_unstarted).count() as u64;
+        let unstarted = || withdrawn + world.runs.values().filter(is_unstarted).count() as u64;
         let is_exhausted =
             schedule.bounds.max_runs().is_some_and(|max| max <= record.schedule.runs_started + unstarted());
         if is_exhausted || matches!(schedule.state, ScheduleState::Ended(_)) {

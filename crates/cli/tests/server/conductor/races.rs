@@ -1,5 +1,6 @@
 //! Clients that do the same thing at the same moment.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Barrier;
 use std::thread;
 
@@ -24,9 +25,16 @@ fn race(rounds: usize, first: impl Fn(usize) + Sync, second: impl Fn(usize) + Sy
         for one in [&first as &(dyn Fn(usize) + Sync), &second] {
             let barrier = &barrier;
             scope.spawn(move || {
+                // Who fails goes on to the barrier: the other would wait there for ever.
+                let mut failed = None;
                 for round in 0..rounds {
                     barrier.wait();
-                    one(round);
+                    if failed.is_none() {
+                        failed = catch_unwind(AssertUnwindSafe(|| one(round))).err();
+                    }
+                }
+                if let Some(panic) = failed {
+                    resume_unwind(panic);
                 }
             });
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::{Body, Entry, ScheduleRecord, SkipEntry};
-use punctual_core::plan::Limits;
+use punctual_core::plan::{Limits, SlotsAhead, run_ahead};
 use punctual_core::run::{Outcome, Run, RunEvent, RunState, WaitFor};
 use punctual_core::schedule::{Pause, PauseKind, Schedule};
 use punctual_core::time::Zones;
@@ -16,7 +16,6 @@ use punctual_engine::edit::{EditError, Editor};
 use punctual_engine::ids::Ids;
 use punctual_engine::roster::Agents;
 use punctual_engine::settings::Settings;
-use punctual_engine::slots_ahead::{SlotsAhead, run_of};
 use punctual_store::memory::{MemoryStore, State};
 use punctual_store::{Cancellation, Nodes, Result, Runs, Store, StoreError};
 use serde_json::{Value, json};
@@ -345,7 +344,7 @@ impl World {
             let until =
                 zone.day_end(zone.day_of(self.now)) + SignedDuration::from_mins(15) + SignedDuration::from_nanos(1);
             let ahead = SlotsAhead::new(&schedule, &timetable, (Timestamp::MIN, until)).take(1_000);
-            runs.extend(ahead.map(|slot| run_of(&schedule, &timetable, &slot)));
+            runs.extend(ahead.map(|slot| run_ahead(&schedule, &timetable, &slot)));
         }
         runs.sort_by_key(|run| (run.scheduled_at, run.id));
         runs

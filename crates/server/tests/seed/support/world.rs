@@ -8,6 +8,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::journal::Entry;
+use punctual_core::plan::{SlotsAhead, run_ahead};
 use punctual_core::run::Run;
 use punctual_core::time::Zones;
 use punctual_core::{Elapsed, Role, RunId, ScheduleId, Token, TokenId};
@@ -19,7 +20,6 @@ use punctual_engine::node::{Nudges, Parts};
 use punctual_engine::roster::{Roster, Workflows};
 use punctual_engine::runner::{Runner, Runners};
 use punctual_engine::settings::Settings;
-use punctual_engine::slots_ahead::{SlotsAhead, run_of};
 use punctual_server::auth::{Doors, Secret};
 use punctual_server::{App, ConductorRules, HouseRules, Pulse, router};
 use punctual_store::{RunFilter, Store};
@@ -252,7 +252,7 @@ impl World {
             let zone = timetable.zone();
             let until = zone.day_end(zone.day_of(self.now())) + super::MINUTE * 15 + SignedDuration::from_nanos(1);
             let ahead = SlotsAhead::new(&schedule, &timetable, (Timestamp::MIN, until));
-            runs.extend(ahead.map(|slot| run_of(&schedule, &timetable, &slot)));
+            runs.extend(ahead.map(|slot| run_ahead(&schedule, &timetable, &slot)));
         }
         runs.sort_by_key(|run| (run.scheduled_at, run.id));
         runs

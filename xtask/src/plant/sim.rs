@@ -160,7 +160,7 @@ pub(super) const BUGS: &[Bug] = &[
         &["I11"],
         &[(
             "engine/src/edit.rs",
-            "let subject = self.up_to_date(id, now).await?;\n            let before",
+            "let (subject, now) = self.up_to_date(id, now).await?;\n            let before",
             "let subject = self.store.subject(id, now).await?.ok_or(EditError::NotFound(id))?;\n            let before",
         )],
     ),

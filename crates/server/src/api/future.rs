@@ -275,7 +275,8 @@ fn add_day(page: &mut Page, schedule: &Arc<Schedule>, settings: &Settings, day: 
             (run.id, Listed::Ahead(Box::new(run)))
         });
     }
-    ahead.looked_at()
+    // A list that is not whole is refused, not shortened.
+    if ahead.cut_at().is_some() { SLOTS_MAX + 1 } else { ahead.looked_at() }
 }
 
 /// What runs are shown with, read once for a list.

@@ -68,6 +68,17 @@ impl RunId {
         RunId(Uuid::from_u64_pair(high, low))
     }
 
+    /// The least id that a run can have that is scheduled at an instant, to the millisecond: every id begins with that time.
+    pub fn first_at(at: Timestamp) -> RunId {
+        RunId(Uuid::from_u64_pair(SlotId::milliseconds_of(at) << (64 - TIME_BITS), 0))
+    }
+
+    /// The least id of a run that is scheduled in a later millisecond than an instant.
+    pub fn first_after(at: Timestamp) -> RunId {
+        let next = SlotId::milliseconds_of(at).saturating_add(1).min(TIME_MAX);
+        RunId(Uuid::from_u64_pair(next << (64 - TIME_BITS), 0))
+    }
+
     /// Which slot the id names; `None` for a run that a person or an event has asked for, whose id is a UUIDv7.
     pub fn slot_id(self) -> Option<SlotId> {
         let (high, low) = self.0.as_u64_pair();

@@ -141,13 +141,31 @@ impl Editor {
             if let Some(expected) = version.filter(|expected| *expected != before.version) {
                 return Err(EditError::OtherVersion { schedule: id, found: before.version, expected });
             }
-            let (edited, write) = self.edited(&subject, change(before), now)?;
-            let write = PlanWrite { by: self.by.clone(), ..write };
+            let (edited, mut write) = self.edited(&subject, change(before), now)?;
+            write.by.clone_from(&self.by);
+            if self.drop_decided(&mut write).await? {
+                replan::wake_planner(&mut write, &edited, subject.task.live, now);
+            }
             if let [Written::Done] = self.store.plan(now, vec![write]).await?[..] {
                 return Ok(edited);
             }
         }
         Err(EditError::Busy(id))
+    }
+
+    /// Drops runs of slots that have had theirs. Whether there were any.
+    ///
+    /// What an edit makes fire once begins just before its own instant: a slot of that instant may be decided, under a version of
+    /// before, and its run be known to the history alone.
+    async fn drop_decided(&self, write: &mut PlanWrite) -> Result<bool, StoreError> {
+        let Some(plan) = &mut write.plan else { return Ok(false) };
+        let mut decided = BTreeSet::new();
+        for run in &plan.runs {
+            decided.extend(self.store.run(run.id).await?.map(|run| run.id));
+        }
+        // The cursor has passed them already.
+        plan.runs.retain(|run| !decided.contains(&run.id));
+        Ok(!decided.is_empty())
     }
 
     /// Pauses a schedule, or switches it off: what lies ahead is withdrawn. A pause of what is paused changes only when it ends.

@@ -1,78 +1,98 @@
 //! Housekeeping: what is old enough is let go.
+//!
+//! A loop of its own, so that nothing waits for it: letting go of much takes long. It works on the node that plans. What fails is
+//! told, tried again, and holds up neither the other chores nor anything else.
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use punctual_core::Elapsed;
 use punctual_store::{Result, Store};
-use tracing::info;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
 
+use crate::clock::Clock;
 use crate::planner::later;
+use crate::planner_lease::Term;
 use crate::settings::Settings;
 
-/// How often final runs are let go.
-const FORGET_EVERY: SignedDuration = SignedDuration::from_mins(10);
+/// How often it is looked whether something is to be done.
+const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
-/// How often a checkpoint is written, and old entries are let go.
-const PRUNE_EVERY: SignedDuration = SignedDuration::from_hours(24);
+/// How often answers, output and old entries are let go.
+const LET_GO_EVERY: SignedDuration = SignedDuration::from_mins(10);
 
-/// The first checkpoint of a process: a start has better things to do.
-const FIRST_PRUNE: SignedDuration = SignedDuration::from_hours(1);
+/// When that is first done, and when it is tried again: a start, and a store that fails, have better things to do.
+const LET_GO_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long a request that comes again is known.
-const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
-
-/// How often schedules are looked at that may have too many records.
-const ARCHIVE_EVERY: SignedDuration = SignedDuration::from_secs(5);
+const ANSWERS_KEPT: Elapsed = Elapsed::from_seconds(86_400);
 
 /// Lets old things go.
 pub(crate) struct Housekeeping {
     store: Arc<dyn Store>,
     settings: Arc<Settings>,
-    forget_at: Option<Timestamp>,
-    prune_at: Option<Timestamp>,
-    archive_at: Option<Timestamp>,
+    let_go_at: Option<Timestamp>,
     /// How far the journal went when records were last looked at.
     archived_seq: u64,
 }
 
 impl Housekeeping {
     pub(crate) fn new(store: Arc<dyn Store>, settings: Arc<Settings>) -> Housekeeping {
-        Housekeeping { store, settings, forget_at: None, prune_at: None, archive_at: None, archived_seq: 0 }
+        Housekeeping { store, settings, let_go_at: None, archived_seq: 0 }
     }
 
-    pub(crate) async fn tick(&mut self, now: Timestamp) -> Result<()> {
-        let forget_at = *self.forget_at.get_or_insert(later(now, FORGET_EVERY));
-        let prune_at = *self.prune_at.get_or_insert(later(now, FIRST_PRUNE));
-        if forget_at <= now {
-            self.forget_at = Some(later(now, FORGET_EVERY));
-            let before = now.checked_sub(self.settings.runs_kept.duration()).unwrap_or(Timestamp::MIN);
-            let count = self.store.forget_runs(now, before).await?;
-            if 0 < count {
-                info!("{count} final runs were let go");
+    /// Tidies up while this node plans, until it is told to stop.
+    pub(crate) async fn run(mut self, term: Arc<Term>, clock: Arc<dyn Clock>, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = clock.sleep_until(later(clock.now(), LOOK_EVERY)) => {}
             }
-            let before = now.checked_sub(ANSWERS_KEPT).unwrap_or(Timestamp::MIN);
-            self.store.forget_answers(before).await?;
-            let before = now.checked_sub(self.settings.output_kept.duration()).unwrap_or(Timestamp::MIN);
-            self.store.forget_output(before).await?;
+            if !term.is_held() {
+                self.let_go_at = None;
+                continue;
+            }
+            // A chore is done in pieces that are whole: a node that stops waits for none of them.
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = self.tick(clock.now()) => {}
+            }
         }
-        if prune_at <= now {
-            self.prune_at = Some(later(now, PRUNE_EVERY));
-            let before = now.checked_sub(self.settings.journal_kept.duration()).unwrap_or(Timestamp::MIN);
-            let count = self.store.prune(now, before).await?;
-            info!("a checkpoint was written, {count} old entries were let go");
+    }
+
+    async fn tick(&mut self, now: Timestamp) {
+        // A clock that was set back does not put it off.
+        let let_go_at = *self.let_go_at.get_or_insert(later(now, LET_GO_AFTER));
+        if let_go_at <= now || later(now, LET_GO_EVERY) < let_go_at {
+            let is_done = self.let_go(now).await;
+            self.let_go_at = Some(later(now, if is_done { LET_GO_EVERY } else { LET_GO_AFTER }));
         }
-        self.archive(now).await
+        told("archiving records", self.archive().await);
+    }
+
+    /// Lets everything go that is old enough. Whether nothing failed.
+    async fn let_go(&self, now: Timestamp) -> bool {
+        let before = |kept: Elapsed| now.checked_sub(kept.duration()).unwrap_or(Timestamp::MIN);
+        let answers = self.store.forget_answers(before(ANSWERS_KEPT)).await;
+        let output = self.store.forget_output(before(self.settings.output_kept)).await;
+        let entries = self.store.prune(before(self.settings.journal_kept)).await;
+        if let Some(count) = entries.as_ref().ok().filter(|count| 0 < **count) {
+            info!("{count} old entries of the journal were let go");
+        }
+        let are_told = [
+            told("forgetting answers", answers),
+            told("forgetting output", output),
+            told("letting go of old entries", entries),
+        ];
+        !are_told.contains(&true)
     }
 
     /// Lets go of records that are more than a schedule keeps.
-    async fn archive(&mut self, now: Timestamp) -> Result<()> {
+    async fn archive(&mut self) -> Result<()> {
         let Some(keep) = self.settings.records_kept else { return Ok(()) };
-        // A clock that was set back does not put it off.
-        let is_early = |at: Timestamp| now < at && at <= later(now, ARCHIVE_EVERY);
-        if self.archive_at.is_some_and(is_early) {
-            return Ok(());
-        }
-        self.archive_at = Some(later(now, ARCHIVE_EVERY));
         let seq = self.store.head().await?.seq;
         if seq != self.archived_seq {
             self.store.archive(None, keep).await?;
@@ -80,4 +100,12 @@ impl Housekeeping {
         }
         Ok(())
     }
+}
+
+/// Tells of a chore that has failed. Whether it has.
+fn told<T>(doing: &'static str, done: Result<T>) -> bool {
+    if let Err(error) = &done {
+        warn!(%error, cause = ?std::error::Error::source(error), "{doing} failed, and is tried again");
+    }
+    done.is_err()
 }

@@ -236,7 +236,7 @@ impl Keeper {
         let renewal = if is_short { self.store.renew(&self.sign(answer.at)).await? } else { answer };
         self.holdings.renewed(sent_boot, self.lease());
         self.renew_at = Some(later(sent_at, self.settings.lease.duration() / 3));
-        debug_assert!(sent_at <= renewal.lease_until, "a lease ends after it begins");
+        debug_assert!(signed_at <= renewal.lease_until, "a lease ends after it begins");
         Ok(renewal)
     }
 

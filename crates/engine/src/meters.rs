@@ -70,7 +70,7 @@ impl Meters {
         let mut counts = self.counts();
         let Some(run) = counts.at_work.remove(&run) else { return };
         let Some((event, report)) = end else { return };
-        let body = Body::AttemptEnded(Box::new(Attempt::of(&run, event, report)));
+        let body = Body::AttemptEnded(Box::new(Attempt::of(&run, event, report, now)));
         let Some(mark) = body.mark(now) else { return };
         let sum = counts.attempts.entry((mark.agent.to_owned(), mark.verdict)).or_default();
         sum.attempts += 1;

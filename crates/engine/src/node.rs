@@ -1,7 +1,7 @@
 //! A node: the loops around the ticks, and the work that it carries out.
 //!
-//! Loops. One plans; beside it, another renews the planner's lease while a round of planning goes on. One keeps the node's lease,
-//! writes what has ended, claims what is ready and starts it, in this order and never at once, so that what the node holds
+//! Loops. One plans; beside it, another renews the planner's lease while a round of planning goes on, and one tidies up. One keeps
+//! the node's lease, writes what has ended, claims what is ready and starts it, so that what the node holds
 //! and what is its own can be compared. One fences: it stops work in time when the others hang, in a call of the store or
 //! because nothing is left to run them, and so has a thread of its own. Only waiting is interrupted.
 
@@ -284,6 +284,12 @@ impl Incarnation {
         let term = Arc::<Term>::default();
         let planning = plan_loop(self.parts.clone(), self.node, Arc::clone(&term), end_loops.clone());
         loops.spawn(&self.parts, "planning loop", planning);
+        let housekeeping = Housekeeping::new(Arc::clone(&self.parts.store), Arc::clone(&self.parts.settings));
+        let tidying = housekeeping.run(Arc::clone(&term), Arc::clone(&clock), end_loops.clone());
+        loops.spawn(&self.parts, "housekeeping", async {
+            tidying.await;
+            Ok(())
+        });
         // Nothing holds these up: neither planning that takes long nor work that keeps every thread of the node busy.
         let Parts { store, settings, .. } = self.parts.clone();
         let leasing = planner_lease::keep(term, store, Arc::clone(&clock), settings, self.node, end_loops.clone());
@@ -389,15 +395,32 @@ impl Incarnation {
         while let Ok(ended) = self.ends.1.try_recv() {
             self.take_end(ended);
         }
-        self.write_reports(now).await?;
         if self.stepped.note_outage(&*self.parts.store, self.node, now).await? {
             self.parts.nudges.plan.notify_one();
         }
-        let hands = self.holdings.hands();
+        // What has ended and what may begin are asked for together, so that they can share a commit.
+        let reports = self.refused.ready(&self.reports, now);
+        let mut hands = self.holdings.hands();
+        // Nothing of these is at work any more. They stay among those that have begun: their ends may not be written.
+        for report in &reports {
+            hands.held.remove(&(report.run, report.epoch));
+        }
         let is_paused = self.parts.nudges.is_paused();
         let free = if is_paused { Free::each(0) } else { self.free(&hands.held) };
-        let round = self.claimer.tick(now, free, &hands).await?;
+        let store = Arc::clone(&self.parts.store);
+        let (written, round) = tokio::join!(
+            biased;
+            batch::write(&reports, |reports| store.finish(now, reports)),
+            self.claimer.tick(now, free, &hands),
+        );
+        let written = match written {
+            Ok(written) => self.take_written(reports, written, now).await,
+            Err(error) => Err(error),
+        };
+        // What was started begins, whatever became of the ends.
+        let round = round?;
         round.started.into_iter().for_each(|started| self.start(started, now));
+        written?;
         let left = self.free(&self.holdings.held());
         let has_room = !is_paused && (0 < left.process || 0 < left.remote);
         if round.has_replaced {
@@ -504,7 +527,8 @@ impl Incarnation {
         settings.roster.now().prices.complete(&mut report);
         let wanted = report.next_run_at.filter(|_| event == RunEvent::Succeeded);
         report.next_run_at = wanted.map(|at| at.max(later(now, settings.min_interval.duration())));
-        report.next_run = wanted.map(|_| RunId(self.parts.ids.next(now)));
+        // An id begins with the time that its run is scheduled for.
+        report.next_run = report.next_run_at.map(|at| RunId(self.parts.ids.next(at)));
         report
     }
 
@@ -512,11 +536,18 @@ impl Incarnation {
     /// all ends as a failure that says so, and holds up none of the others.
     async fn write_reports(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let ready: Vec<AttemptReport> = self.refused.ready(&self.reports, now);
-        if ready.is_empty() {
-            return Ok(());
-        }
         let store = Arc::clone(&self.parts.store);
         let written = batch::write(&ready, |reports| store.finish(now, reports)).await?;
+        self.take_written(ready, written, now).await
+    }
+
+    /// Takes in what became of reports.
+    async fn take_written(
+        &mut self,
+        ready: Vec<AttemptReport>,
+        written: Vec<Result<RunWritten, StoreError>>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let (mut done, mut ended) = (BTreeSet::new(), Ok(()));
         for (report, written) in ready.into_iter().zip(written) {
             let attempt = (report.run, report.epoch);
@@ -640,8 +671,7 @@ async fn fence_loop(clock: Arc<dyn Clock>, holdings: Arc<Holdings>, stop: Cancel
 /// Plans, until it is told to stop.
 async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: CancellationToken) -> Ended {
     let Parts { store, clock, ids, settings, nudges, .. } = parts;
-    let mut planner = Planner::new(Arc::clone(&store), ids, Arc::clone(&settings), node).with_term(Arc::clone(&term));
-    let mut housekeeping = Housekeeping::new(Arc::clone(&store), settings);
+    let mut planner = Planner::new(Arc::clone(&store), ids, settings, node).with_term(Arc::clone(&term));
     let mut stepped = SteppedClock::default();
     loop {
         let now = clock.now();
@@ -655,11 +685,6 @@ async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: Cancellati
             Ok(planned) => {
                 if planned.wrote || planned.has_begun {
                     nudges.runs_changed();
-                }
-                if planned.is_planner
-                    && let Err(error) = housekeeping.tick(now).await
-                {
-                    error!(%error, "tidying up failed");
                 }
                 planned.wake_at
             }

@@ -34,6 +34,11 @@ impl Term {
         self.is_held.store(is_held, Ordering::Release);
     }
 
+    /// Whether the lease is held.
+    pub fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Acquire)
+    }
+
     /// A round of planning begins.
     pub fn begin_round(&self, boot: Duration) {
         *self.round_since() = Some(boot);
@@ -47,7 +52,7 @@ impl Term {
     /// Whether the lease is to be renewed beside a round: that goes on for so long that a third of the lease is over.
     fn is_to_be_renewed(&self, boot: Duration, lease: Duration) -> bool {
         let is_long = |since: Duration| (lease / 3..ROUND_MAX).contains(&boot.saturating_sub(since));
-        self.is_held.load(Ordering::Acquire) && self.round_since().is_some_and(is_long)
+        self.is_held() && self.round_since().is_some_and(is_long)
     }
 
     fn round_since(&self) -> MutexGuard<'_, Option<Duration>> {

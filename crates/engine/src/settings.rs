@@ -40,9 +40,7 @@ pub struct Settings {
     pub calendars: BTreeMap<String, Calendar>,
     /// How long a stopping node waits for what is at work.
     pub drain: Elapsed,
-    /// How long final runs are kept.
-    pub runs_kept: Elapsed,
-    /// How long the journal is kept.
+    /// How long the journal is kept, and with it what became of runs.
     pub journal_kept: Elapsed,
     /// How long what runs have printed is kept.
     pub output_kept: Elapsed,
@@ -82,7 +80,6 @@ impl Settings {
             zones: Arc::new(zones),
             calendars: BTreeMap::new(),
             drain: Elapsed::from_seconds(30),
-            runs_kept: Elapsed::from_seconds(2 * DAY),
             journal_kept: Elapsed::from_seconds(90 * DAY),
             output_kept: Elapsed::from_seconds(7 * DAY),
             max_recovery_catch_ups: 1_000,

@@ -93,7 +93,7 @@ fn attempt(event: RunEvent, message: Option<&str>) -> HistoryItem {
     let mut running = run(running());
     running.started_at = Some(at("09:00"));
     let report = Report { error, ..Report::default() };
-    item(HistoryWhat::Attempt(Box::new(Attempt::of(&running, event, report))))
+    item(HistoryWhat::Attempt(Box::new(Attempt::of(&running, event, report, at("09:05")))))
 }
 
 #[test]
@@ -175,12 +175,12 @@ fn a_late_start_a_stop_and_whoever_asked_are_told() {
     manual.key = SlotKey::manual(manual.id);
     assert_eq!(codes(&why_run(&facts(&manual))), ["ready", "manual"]);
     let by = By { reason: Some("too loud".to_owned()), ..By::new(Actor::Operator) };
-    let change = RunChange { by: Some(by), ..RunChange::of(&manual, RunEvent::Cancelled) };
+    let change = RunChange { by: Some(by), ..RunChange::of(&manual, RunEvent::Cancelled, at("09:05")) };
     let cancelled = run(over(Outcome::Cancelled));
     let history = [item(HistoryWhat::RunEnded(change))];
     let causes = why_run(&RunFacts { history: &history, ..facts(&cancelled) });
     assert_eq!(causes[0].sentence, "the operator called it off: too loud");
-    let expired = RunChange::of(&manual, RunEvent::WaitExpired { at: at("09:00") });
+    let expired = RunChange::of(&manual, RunEvent::WaitExpired { at: at("09:00") }, at("09:00"));
     let history = [item(HistoryWhat::RunEnded(expired))];
     assert_eq!(codes(&why_run(&RunFacts { history: &history, ..facts(&cancelled) }))[0], "not_approved");
 }
@@ -363,6 +363,6 @@ fn a_run_that_is_gone_is_explained_from_the_history() {
     ] {
         assert_eq!(codes(&why_gone(&[attempt(event, None)])), [code]);
     }
-    let skipped = RunChange::of(&run(planned("09:00", 0)), RunEvent::Skipped(SkipReason::Overlap));
+    let skipped = RunChange::of(&run(planned("09:00", 0)), RunEvent::Skipped(SkipReason::Overlap), at("09:05"));
     assert_eq!(codes(&why_gone(&[item(HistoryWhat::RunEnded(skipped))])), ["overlap"]);
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::journal::{Attempt, Body, Entry, JournalError, PlanEntry, RunChange, World};
+use punctual_core::journal::{Attempt, Body, EndedRun, Entry, JournalError, PlanEntry, RunChange, World};
 use punctual_core::plan::Outage;
-use punctual_core::run::{Report, Run, RunEvent, RunState, SkipReason, WaitFor};
+use punctual_core::run::{AttemptEnd, Report, Run, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::schedule::{Face, MaxDelay, Overlap, Schedule, ScheduleState};
 use punctual_core::time::SlotKey;
 use punctual_core::{Actor, By, NodeId, RunId, ScheduleId, Token, TokenId};
@@ -40,17 +40,62 @@ pub struct Wants {
     pub schedules: BTreeSet<ScheduleId>,
     /// These runs.
     pub runs: BTreeSet<RunId>,
-    /// The runs of these slots.
+    /// The runs of these events.
     pub slots: Vec<(ScheduleId, SlotKey)>,
-    /// The planned runs of this schedule: what nobody has taken follows its edits.
-    pub planned_of: Option<ScheduleId>,
+    /// The planned runs of these schedules: what nobody has taken follows their edits.
+    pub planned_of: BTreeSet<ScheduleId>,
     /// The schedules of these names.
     pub names: Vec<Name>,
     /// The runs of these schedules that are at work, or parked.
     pub at_work_of: BTreeSet<ScheduleId>,
+    /// The schedules of which these outages may have missed a slot.
+    pub missed_by: Vec<Outage>,
+    /// Every run.
+    pub all_runs: bool,
 }
 
 impl Wants {
+    /// What has to be there when an entry is taken in.
+    pub fn of_entry(body: &Body) -> Wants {
+        let of_schedule = |id: ScheduleId| Wants { schedules: [id].into(), ..Wants::default() };
+        match body {
+            Body::ScheduleChanged { schedule, .. } => {
+                Wants { planned_of: [schedule.id].into(), ..of_schedule(schedule.id) }
+            }
+            Body::ScheduleDeleted { schedule, .. } => of_schedule(*schedule),
+            Body::Planned(plan) => {
+                let runs = plan.withdrawn.iter().copied().chain(plan.moved.iter().map(|run| run.id));
+                Wants { schedules: [plan.schedule].into(), ..Wants::runs(runs) }
+            }
+            Body::Skipped(skip) => of_schedule(skip.schedule),
+            Body::RunAsked { run, .. } => Wants { schedules: run.schedule.into_iter().collect(), ..Wants::default() },
+            Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => Wants::runs(runs.iter().copied()),
+            Body::RunChanged(change) => Wants::runs([change.run]),
+            Body::AttemptEnded(attempt) => Wants::runs([attempt.run]),
+            Body::PlannerTaken { outage, .. } => {
+                Wants { missed_by: outage.iter().copied().collect(), ..Wants::default() }
+            }
+            Body::Restored { .. } => Wants { all_runs: true, ..Wants::default() },
+            Body::DayStarted { .. }
+            | Body::TokenMade { .. }
+            | Body::TokenRevoked { .. }
+            | Body::NodeJoined { .. }
+            | Body::NodeLeft { .. } => Wants::default(),
+        }
+    }
+
+    /// Both.
+    pub fn extend(&mut self, other: Wants) {
+        self.schedules.extend(other.schedules);
+        self.runs.extend(other.runs);
+        self.slots.extend(other.slots);
+        self.planned_of.extend(other.planned_of);
+        self.names.extend(other.names);
+        self.at_work_of.extend(other.at_work_of);
+        self.missed_by.extend(other.missed_by);
+        self.all_runs |= other.all_runs;
+    }
+
     /// These runs, and their schedules.
     pub fn runs(runs: impl IntoIterator<Item = RunId>) -> Wants {
         Wants { runs: runs.into_iter().collect(), ..Wants::default() }
@@ -97,11 +142,15 @@ impl Draft {
             }
             _ => None,
         };
-        self.add(Body::RunChanged(RunChange { by: self.by.clone(), pause, ..RunChange::of(run, event) }))
+        let change = RunChange::of(run, event, self.now);
+        self.add(Body::RunChanged(RunChange { by: self.by.clone(), pause, ..change }))
     }
 
-    fn state(&self, run: RunId) -> RunWritten {
-        self.world.runs.get(&run).map_or(RunWritten::Stale, |run| RunWritten::Done(run.state))
+    /// The state of a run that was just changed.
+    fn state(&self, id: RunId) -> RunWritten {
+        let live = self.world.runs.get(&id).map(|run| run.state);
+        let ended = || self.entries.iter().rev().filter_map(|entry| entry.body.ended()).find(|(run, _)| *run == id);
+        live.or_else(|| ended().map(|(_, state)| state)).map_or(RunWritten::Stale, RunWritten::Done)
     }
 }
 
@@ -126,12 +175,15 @@ impl PlanWrite {
             wants.runs.extend(&plan.withdrawn);
             wants.runs.extend(plan.moved.iter().map(|run| run.id));
             wants.runs.extend(plan.runs.iter().map(|run| run.id));
-            wants.slots.extend(plan.runs.iter().map(|run| (id, run.key.clone())));
+            if !plan.runs.is_empty() {
+                // A slot that has its run, under whatever id, has no other.
+                (wants.planned_of, wants.at_work_of) = ([id].into(), [id].into());
+            }
         }
         match &self.change {
             ScheduleChange::None => {}
             ScheduleChange::Put(schedule) => {
-                wants.planned_of = Some(id);
+                wants.planned_of = [id].into();
                 wants.names.extend(name_of(schedule));
             }
             ScheduleChange::Delete { withdrawn, .. } => wants.runs.extend(withdrawn),
@@ -262,17 +314,31 @@ fn paused(world: &World, run: &Run) -> Option<SkipReason> {
     }
 }
 
-/// Writes how attempts ended.
-pub fn finish(draft: &mut Draft, reports: Vec<AttemptReport>) -> Vec<RunWritten> {
-    reports.into_iter().map(|report| finish_one(draft, report)).collect()
+/// Writes how attempts ended. `ended` knows of runs that are over.
+pub fn finish(
+    draft: &mut Draft,
+    reports: Vec<AttemptReport>,
+    ended: impl Fn(&Draft, RunId) -> Option<EndedRun>,
+) -> Vec<RunWritten> {
+    reports.into_iter().map(|report| finish_one(draft, report, &ended)).collect()
 }
 
-fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
+fn finish_one(
+    draft: &mut Draft,
+    report: AttemptReport,
+    ended: impl Fn(&Draft, RunId) -> Option<EndedRun>,
+) -> RunWritten {
     let AttemptReport { run: id, epoch, event, report } = report;
-    let Some(run) = draft.world.runs.get(&id).cloned() else { return RunWritten::Stale };
-    if let Some(end) = run.last_end.filter(|end| end.epoch == epoch) {
+    let same_again = |end: Option<AttemptEnd>| {
+        let end = end.filter(|end| end.epoch == epoch)?;
         let is_same = end.digest == Attempt::digest(&event, &report);
-        return if is_same { RunWritten::Done(end.state) } else { RunWritten::Stale };
+        Some(if is_same { RunWritten::Done(end.state) } else { RunWritten::Stale })
+    };
+    let Some(run) = draft.world.runs.get(&id).cloned() else {
+        return ended(draft, id).and_then(|ended| same_again(ended.last_end)).unwrap_or(RunWritten::Stale);
+    };
+    if let Some(written) = same_again(run.last_end) {
+        return written;
     }
     // A run that went back keeps its epoch, and is nobody's all the same.
     let is_held = !matches!(run.state, RunState::Planned { .. } | RunState::Finished { .. });
@@ -307,9 +373,7 @@ fn finish_one(draft: &mut Draft, report: AttemptReport) -> RunWritten {
 
 /// Writes the end of an attempt that was counted.
 fn end_attempt(draft: &mut Draft, run: &Run, event: RunEvent, report: Report) -> Result<(), JournalError> {
-    let mut after = run.clone();
-    let retry_at = after.take(&event, draft.now).ok().and_then(|()| after.planned_for());
-    draft.add(Body::AttemptEnded(Box::new(Attempt { retry_at, ..Attempt::of(run, event, report) })))
+    draft.add(Body::AttemptEnded(Box::new(Attempt::of(run, event, report, draft.now))))
 }
 
 /// Adds the run that another asks for when it is done, unless its schedule has come to its end.
@@ -328,11 +392,10 @@ fn ask_for_next(draft: &mut Draft, run: &Run, next: Option<(RunId, Timestamp)>) 
     draft.add(Body::RunAsked { run: Box::new(next), by }).ok();
 }
 
-/// Calls a run off.
+/// Cancels a run that is not over.
 pub fn cancel(draft: &mut Draft, id: RunId) -> Option<Cancellation> {
     let run = draft.world.runs.get(&id)?.clone();
     Some(match run.state {
-        RunState::Finished { outcome, .. } => Cancellation::Over(outcome),
         RunState::Running { .. } => {
             if !run.is_cancelling {
                 draft.run_event(&run, RunEvent::CancelAsked).expect("a run at work can be asked to stop");
@@ -346,11 +409,15 @@ pub fn cancel(draft: &mut Draft, id: RunId) -> Option<Cancellation> {
     })
 }
 
-/// Adds a run that an event or a person asks for. Whether it is new.
-pub fn ask(draft: &mut Draft, run: Run) -> Result<bool, JournalError> {
+/// Adds a run that an event or a person requests. Whether it is new. `ended` is the run of its id that is over.
+pub fn ask(draft: &mut Draft, run: Run, ended: Option<&EndedRun>) -> Result<bool, JournalError> {
     let has_key = |other: &Run| other.schedule == run.schedule && other.key == run.key;
     if draft.world.runs.values().any(has_key) {
         return Ok(false);
+    }
+    if let Some(ended) = ended {
+        let is_same = ended.schedule == run.schedule && ended.key == run.key;
+        return if is_same { Ok(false) } else { Err(JournalError::DuplicateRun(run.id)) };
     }
     draft.add(Body::RunAsked { run: Box::new(run), by: draft.by.clone() })?;
     Ok(true)
@@ -497,8 +564,7 @@ fn too_late(run: &Run, waits_for_place: bool) -> RunEvent {
 
 /// Gives a planned run an answer. How many answers that were: it may be overdue in two ways, and have one.
 fn sweep_one(draft: &mut Draft, id: RunId, event: impl Fn(&Run) -> RunEvent) -> usize {
-    let run = draft.world.runs.get(&id).cloned();
-    let Some(run) = run.filter(|run| !run.state.is_final()) else { return 0 };
+    let Some(run) = draft.world.runs.get(&id).cloned() else { return 0 };
     draft.run_event(&run, event(&run)).expect("what is swept is planned");
     1
 }

@@ -9,7 +9,6 @@ pub mod change;
 pub mod compare;
 pub mod due;
 mod error;
-pub mod fold;
 pub mod limits;
 pub mod state;
 pub mod transaction;

@@ -418,6 +418,8 @@ pub struct RunFilter {
     pub until: Option<Timestamp>,
     /// Only those that are not over.
     pub only_live: bool,
+    /// Not those that succeeded.
+    pub except_succeeded: bool,
     /// Only those that wait for this.
     pub waits_for: Option<WaitFor>,
     /// At most so many, by scheduled time and id.
@@ -468,6 +470,21 @@ pub struct ScheduleFilter {
     pub offset: usize,
     /// At most so many.
     pub limit: usize,
+}
+
+impl ScheduleFilter {
+    /// The page of what was found, by id.
+    pub fn page(&self, mut found: Vec<Arc<Schedule>>) -> SchedulePage {
+        if self.is_by_name {
+            found.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+        }
+        if self.is_reversed {
+            found.reverse();
+        }
+        let total = found.len() as u64;
+        let page = found.into_iter().skip(self.offset).take(self.limit);
+        SchedulePage { total, schedules: page.map(Arc::unwrap_or_clone).collect() }
+    }
 }
 
 /// Whether a schedule produces runs, in a word.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use punctual_core::journal::World;
-use punctual_core::run::{Outcome, RunState};
+use punctual_core::run::{Outcome, Run, RunState};
 use punctual_core::{RunId, ScheduleId};
 use punctual_store::Cancellation;
 
@@ -75,14 +75,19 @@ impl Acks {
         ensure("I17", exists || is_lost, || format!("run {run} was acknowledged and is not there"))
     }
 
-    pub(crate) fn cancelled(&mut self, run: RunId, said: Cancellation, world: &World, losses: u32) -> Check {
+    /// A run was cancelled, or was over; `found` is what it is, over or not.
+    pub(crate) fn cancelled(&mut self, run: RunId, said: Cancellation, found: Option<&Run>, losses: u32) -> Check {
         self.count += 1;
-        let is_lost = losses < self.losses && self.lost.touched.contains(&run);
-        let Some(found) = world.runs.get(&run).filter(|_| !is_lost) else { return Ok(()) };
+        if losses < self.losses && self.lost.touched.contains(&run) {
+            return Ok(());
+        }
+        let Some(found) = found else {
+            return ensure("I17", false, || format!("the cancellation of run {run} was answered; it is not there"));
+        };
         let is_so = match said {
             Cancellation::Done => matches!(found.state, RunState::Finished { outcome: Outcome::Cancelled, .. }),
             Cancellation::Asked => found.is_cancelling,
-            Cancellation::Over(_) => found.state.is_final(),
+            Cancellation::Over(said) => matches!(found.state, RunState::Finished { outcome, .. } if outcome == said),
         };
         self.cancelled.insert(run);
         ensure("I17", is_so, || format!("the cancellation of run {run} was answered {said:?}; it is {:?}", found.state))
@@ -98,8 +103,7 @@ impl Acks {
             ensure("I17", !world.schedules.contains_key(id), || format!("schedule {id} was deleted and is there"))?;
         }
         for id in &self.cancelled {
-            let is_over = world.runs.get(id).is_none_or(|run| run.state.is_final());
-            ensure("I17", is_over, || format!("run {id} was cancelled and lives"))?;
+            ensure("I17", !world.runs.contains_key(id), || format!("run {id} was cancelled and lives"))?;
         }
         Ok(())
     }

@@ -14,8 +14,10 @@ use punctual_core::time::{Every, Slot, SlotKey};
 use punctual_core::{RunId, ScheduleId};
 use punctual_engine::edit::EditError;
 use punctual_engine::ids::Ids;
+use punctual_store::Cancellation;
 
 use crate::cluster::Process;
+use crate::invariants::ensure;
 use crate::random::Random;
 use crate::schedules;
 use crate::setup::ZONES;
@@ -23,6 +25,9 @@ use crate::sim::Sim;
 
 /// No more schedules than these live at once.
 const SCHEDULES_MAX: usize = 14;
+
+/// Within so long an event comes again that does: what was answered is known for longer.
+const EVENT_AGAIN: Duration = Duration::from_secs(6 * 3_600);
 
 /// Of so many slots ahead one is cancelled.
 const AHEAD_MAX: usize = 8;
@@ -77,8 +82,8 @@ fn choose(sim: &Sim, random: &mut Random) -> Request {
         let of = |is: &dyn Fn(&Schedule) -> bool| -> Vec<ScheduleId> {
             schedules.values().filter(|it| is(&it.schedule)).map(|it| it.schedule.id).collect()
         };
-        let runs = state.world.runs.values().filter(|run| !run.state.is_final()).map(|run| run.id);
-        let runs: Vec<RunId> = runs.collect();
+        let over = state.entries.iter().rev().filter_map(|entry| entry.body.ended()).map(|(run, _)| run).take(2);
+        let runs: Vec<RunId> = state.world.runs.keys().copied().chain(over).collect();
         let paused = of(&|it| matches!(it.state, ScheduleState::Paused(_)));
         (all, paused, of(&|it| matches!(it.trigger, Trigger::OnEvent(_))), runs)
     });
@@ -192,10 +197,11 @@ impl Client {
                 let Some(run) = run else { return Ok(()) };
                 let said = editor.cancel(run, now).await?;
                 let ledger = &mut *self.sim.ledger();
-                // Between the answer and this look nothing may have happened yet, or the run may be over.
-                let is_over = ledger.world.runs.get(&run).is_none_or(|run| run.state.is_final());
-                if !is_over || said == punctual_store::Cancellation::Done {
-                    self.sim.check(ledger.acks.cancelled(run, said, &ledger.world, self.losses));
+                // Between the answer and this look the run may have come to its end.
+                let found = ledger.run(run).cloned();
+                let has_ended = said == Cancellation::Asked && found.as_ref().is_some_and(|run| run.state.is_final());
+                if !has_ended {
+                    self.sim.check(ledger.acks.cancelled(run, said, found.as_ref(), self.losses));
                 }
                 return Ok(());
             }
@@ -225,41 +231,44 @@ impl Client {
         Ok(())
     }
 
-    /// An event comes, now and then twice.
+    /// An event comes, now and then twice; and sometimes again when its run may be over.
     async fn event(&mut self, id: ScheduleId, now: Timestamp) -> Result<(), EditError> {
         let schedule = self.process.store.schedule(id).await?.ok_or(EditError::NotFound(id))?;
-        let Trigger::OnEvent(on) = &schedule.trigger else { return Ok(()) };
         if !schedule.is_active() {
             return Ok(());
         }
-        let zone = self.process.settings.zones.get(&schedule.zone).expect("the zone data has it");
         let key = SlotKey::event(&self.random.below(1_000_000).to_string());
-        let due_at = now.checked_add(on.delay().duration()).unwrap_or(now);
         for _ in 0..self.random.between(1, 2) {
-            let run = RunId(self.sim.ids.next(now));
-            let asked = Run {
-                id: run,
-                schedule: Some(id),
-                version: schedule.version,
-                key: key.clone(),
-                scheduled_at: now,
-                due_at,
-                expires_at: expires_at(schedule.policy.max_delay, &zone, &key, now, due_at),
-                follows: None,
-                terms: Arc::new(Terms::of(&schedule)),
-                state: RunState::planned(due_at, 0),
-                started_at: None,
-                ended_at: None,
-                has_started: false,
-                is_parked: false,
-                is_cancelling: false,
-                last_end: None,
-            };
-            if self.process.store.ask(now, asked, None).await? {
-                self.asked(run)?;
+            if let Some(asked) = self.asked_by_event(&schedule, &key, now)
+                && self.process.store.ask(now, asked.clone(), None).await?
+            {
+                self.asked(asked.id)?;
+            }
+        }
+        let (losses, clocks) = (self.sim.ledger().acks.losses, self.sim.faults().clocks_set());
+        if self.random.chance(50) {
+            self.sim.wait(self.random.stretch(Duration::from_secs(1), EVENT_AGAIN)).await;
+            let now = self.process.clock.now();
+            let Some(asked) = self.asked_by_event(&schedule, &key, now) else { return Ok(()) };
+            // Where a clock was set, it may have been forgotten; where commits were lost, it is new.
+            let is_same = || losses == self.sim.ledger().acks.losses && clocks == self.sim.faults().clocks_set();
+            if is_same() && self.process.store.ask(now, asked, None).await? && is_same() {
+                self.sim.check(ensure("I10", false, || format!("event {key} of schedule {id} has two runs")));
             }
         }
         Ok(())
+    }
+
+    /// The run that an event asks for.
+    fn asked_by_event(&self, schedule: &Schedule, key: &SlotKey, now: Timestamp) -> Option<Run> {
+        let Trigger::OnEvent(on) = &schedule.trigger else { return None };
+        let zone = self.process.settings.zones.get(&schedule.zone).expect("the zone data has it");
+        let due_at = now.checked_add(on.delay().duration()).unwrap_or(now);
+        let terms = Arc::new(Terms::of(schedule));
+        let asked =
+            Run::asked(RunId(self.sim.ids.next(now)), Some((schedule.id, schedule.version)), key.clone(), now, terms);
+        let expires_at = expires_at(schedule.policy.max_delay, &zone, key, now, due_at);
+        Some(Run { due_at, expires_at, state: RunState::planned(due_at, 0), ..asked })
     }
 }
 

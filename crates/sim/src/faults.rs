@@ -8,6 +8,9 @@ use crate::random::Random;
 use crate::timeline::Group;
 use crate::writer::Break;
 
+/// A piece of the snapshot is written once in so many commits.
+const SAVED_ONCE_IN: u64 = 40;
+
 /// Everything that can go wrong. A class that never struck over a sample of seeds was never tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,6 +33,8 @@ pub enum Fault {
     Lag,
     /// A process opens its state from an older snapshot.
     OldSnapshot,
+    /// A process dies in the middle of writing a piece of the snapshot: nothing of it counts.
+    SnapshotUnsaved,
     /// The call fails and has no effect.
     Transient,
     /// Nothing can be written for a while.
@@ -66,7 +71,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every class.
-    pub const ALL: [Fault; 25] = [
+    pub const ALL: [Fault; 26] = [
         Fault::CrashBefore,
         Fault::CrashAfter,
         Fault::ReplyLost,
@@ -76,6 +81,7 @@ impl Fault {
         Fault::CrashInDoubt,
         Fault::Lag,
         Fault::OldSnapshot,
+        Fault::SnapshotUnsaved,
         Fault::Transient,
         Fault::DiskFull,
         Fault::SlowBefore,
@@ -225,7 +231,24 @@ impl StoreFaults {
         Some(SignedDuration::from_millis(self.skews.between(0, 2 * max).cast_signed() - max.cast_signed()))
     }
 
-    /// Which snapshot a process opens its state from, the first the latest; none if it reads the rows.
+    /// How often a clock was set.
+    pub(crate) fn clocks_set(&self) -> u64 {
+        [Fault::ClockForwards, Fault::ClockBackwards, Fault::ClockHeld].iter().map(|fault| self.counts.of(*fault)).sum()
+    }
+
+    /// Whether a process writes a piece of the snapshot behind its commit, and then whether it dies in the middle of it.
+    pub(crate) fn saves_snapshot(&mut self) -> Option<bool> {
+        if 0 < self.doubts.below(SAVED_ONCE_IN) {
+            return None;
+        }
+        let dies = self.is_on && self.doubts.chance(20);
+        if dies {
+            self.counts.add(Fault::SnapshotUnsaved);
+        }
+        Some(dies)
+    }
+
+    /// Which snapshot a process opens its state from, the first the latest; none if it is the latest.
     pub(crate) fn opens_old_snapshot(&mut self) -> Option<usize> {
         let is_old = self.is_on && self.doubts.chance(50);
         is_old.then(|| {

@@ -19,13 +19,16 @@ use crate::invariants::effects::Effects;
 use crate::invariants::life::Lives;
 use crate::invariants::ownership::Nodes;
 use crate::invariants::slots::Slots;
-use crate::invariants::{Check, Violation, caps, ensure, events};
+use crate::invariants::{Check, Violation, caps, ensure, events, touched};
 use crate::lost::Stretch;
 use crate::setup::Setup;
 use crate::timeline::Group;
 
 /// The whole world is compared with the rows once in so many commits; what a commit touched, every time.
 const COMPARE_EVERY: u64 = 256;
+
+/// The base and the entries behind it are folded once in so many commits.
+const FOLD_EVERY: u64 = 4_096;
 
 /// Who made a commit, and when.
 #[derive(Debug, Clone)]
@@ -113,16 +116,17 @@ impl Ledger {
         let entries = &state.entries[state.entries.len() - written..];
         let (mut runs, mut schedules) = (BTreeSet::new(), BTreeSet::new());
         for entry in entries {
-            if !matches!(entry.body, Body::Checkpoint(_)) {
-                tell(format_args!("p{} #{} {}", moment.group, entry.seq, Told(&entry.body)));
-            }
+            tell(format_args!("p{} #{} {}", moment.group, entry.seq, Told(&entry.body)));
             self.take(entry, state, moment)?;
             runs.extend(touched(entry));
             schedules.extend(entry.body.schedule());
         }
-        self.slots.committed(&self.world)?;
+        self.slots.committed(&self.world, self.lives.ends())?;
         self.commits += 1;
         self.compare(state, &runs, &schedules)?;
+        if self.commits.is_multiple_of(FOLD_EVERY) {
+            self.fold_all(state)?;
+        }
         if self.commits.is_multiple_of(COMPARE_EVERY) { self.compare_all(state) } else { Ok(()) }
     }
 
@@ -179,20 +183,29 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// The base and the entries behind it come to the present.
+    pub(crate) fn fold_all(&self, state: &State) -> Check {
+        let mut world = state.base.clone();
+        for entry in &state.entries {
+            let folded = world.apply(entry);
+            folded.map_err(|error| Violation {
+                rule: "base",
+                what: format!("entry {} behind the base at {}: {error}", entry.seq, state.base.seq),
+            })?;
+        }
+        ensure("base", self.world == world, || differences(&self.world, &world).join("; "))
+    }
+
+    /// A run, over or not, as the journal has it.
+    pub(crate) fn run(&self, id: RunId) -> Option<&Run> {
+        self.world.runs.get(&id).or_else(|| self.lives.ends().get(&id))
+    }
+}
+
 /// How late a slot may be decided that no outage missed: as long as the longest call takes, and a little.
 fn patience(setup: &Setup) -> SignedDuration {
     SignedDuration::try_from(setup.lease * 2 + setup.poll + Duration::from_secs(60)).unwrap_or(SignedDuration::ZERO)
-}
-
-fn touched(entry: &Entry) -> Vec<RunId> {
-    match &entry.body {
-        Body::Planned(plan) => {
-            let planned = plan.runs.iter().chain(&plan.moved).map(|run| run.id);
-            planned.chain(plan.withdrawn.iter().copied()).collect()
-        }
-        Body::RunAsked { run, .. } => vec![run.id],
-        _ => events(entry).into_iter().map(|(id, _)| id).collect(),
-    }
 }
 
 /// An entry in a few words.

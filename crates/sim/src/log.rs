@@ -1,48 +1,46 @@
-//! The log: what is durable, and shared by all processes. The journal with its checksums, the rows beside it, and snapshots
-//! that are older than both.
+//! The log: what is durable, and shared by all processes. The journal with its checksums, the base that it stands on, and
+//! snapshots, from which processes start.
 //!
-//! Rows change by what a transaction of the kernel says ([`Changes`]), as the rows of a database do; the ledger folds the
-//! entries beside them, and both must come to the same. Nothing here decides anything.
+//! Rows follow from the entries that are committed: they are folded here, so that what a process has decided can be held against
+//! what everybody else reads. Nothing here decides anything.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use punctual_core::journal::{Body, Entry, World};
-use punctual_core::run::Run;
-use punctual_kernel::state::State;
-use punctual_kernel::transaction::{Changes, Cluster, Found, Line, Needs, Row};
+use punctual_core::journal::{Body, EndedRun, Entry, ScheduleRecord, World};
+use punctual_core::{RunId, ScheduleId};
+use punctual_kernel::state::{SnapshotPiece, State};
+use punctual_kernel::transaction::{Changes, Cluster, Found, Line, Needs};
 use punctual_store::Head;
 use punctual_store::memory::{self, MemoryStore};
 
-use crate::invariants::{Check, Violation, ensure};
+use crate::invariants::{Check, Violation, ensure, touched};
 use crate::sim::locked;
 
-/// A snapshot is made once in so many entries.
-const SNAPSHOT_EVERY: u64 = 100;
-
-/// So many snapshots are kept.
+/// So many snapshots can be opened from, the older ones as copies that a process may find.
 const SNAPSHOTS_KEPT: usize = 3;
 
 /// What is durable.
 pub(crate) struct Log {
-    /// The rows and the entries. Reads are answered from them.
+    /// What the entries come to, and the entries. Reads are answered from them.
     pub(crate) rows: MemoryStore,
     kept: Mutex<Kept>,
 }
 
 /// What the rows do not have.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Kept {
-    /// Number and checksum of the entry before the first that is kept.
+    /// Number and checksum of the entry before the first that is kept: that of the base.
     before: Head,
     /// Those of the entries that are kept.
     heads: VecDeque<Head>,
+    /// The snapshot, and before it what it was earlier.
     snapshots: VecDeque<Snapshot>,
 }
 
 /// Schedules and live runs as they were at an entry.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Snapshot {
     head: Head,
     world: Arc<World>,
@@ -58,6 +56,8 @@ pub(crate) struct Copy {
 pub(crate) struct Opened {
     pub(crate) state: State,
     pub(crate) head: Head,
+    /// The entry since which the state has noted what is to be saved.
+    saved: Head,
 }
 
 /// What becomes of a state that follows the log.
@@ -73,7 +73,8 @@ pub(crate) enum Following {
 
 impl Log {
     pub(crate) fn new(rows: MemoryStore) -> Log {
-        Log { rows, kept: Mutex::default() }
+        let snapshots = [Snapshot::default()].into();
+        Log { rows, kept: Mutex::new(Kept { before: Head::default(), heads: VecDeque::new(), snapshots }) }
     }
 
     /// A look at the rows.
@@ -102,20 +103,15 @@ impl Log {
         *locked(&self.kept) = copy.kept;
     }
 
-    /// Opens the state: from the rows, or from a snapshot, the first of them the latest, and the entries behind it.
-    pub(crate) fn open(&self, snapshot: Option<usize>) -> Result<Opened, Violation> {
-        let kept = locked(&self.kept);
-        let older = snapshot.and_then(|index| kept.snapshots.get(index % kept.snapshots.len().max(1))).cloned();
-        let head = kept.head();
-        drop(kept);
-        if let Some(Snapshot { head, world }) = older {
-            let mut opened = Opened { state: State::new((*world).clone()), head };
-            if self.follow(&mut opened)? == Following::UpToDate {
-                return Ok(opened);
-            }
-        }
-        let world = self.look(|rows| live(&rows.world));
-        Ok(Opened { state: State::new(world), head })
+    /// Opens the state from a snapshot, the first of them the latest, and the entries behind it.
+    pub(crate) fn open(&self, snapshot: usize) -> Result<Opened, Violation> {
+        let Snapshot { head, world } = locked(&self.kept).snapshot(snapshot).clone();
+        let mut opened = Opened { state: State::new((*world).clone()), head, saved: head };
+        let followed = self.follow(&mut opened)?;
+        ensure("base", followed == Following::UpToDate, || {
+            format!("a process cannot be opened from the snapshot at {head:?}: {followed:?}")
+        })?;
+        Ok(opened)
     }
 
     /// Brings a state up to date with what others have written.
@@ -152,36 +148,24 @@ impl Log {
         })
     }
 
-    /// The rows that a command needs and a state does not have.
+    /// What a command needs and a state does not have.
     pub(crate) fn find(&self, state: &State, needs: &Needs) -> Found {
-        let kept = locked(&self.kept);
-        let first = Head { seq: kept.before.seq + 1, ..kept.before };
         self.look(|rows| {
-            let world = &rows.world;
-            let mut found = Found { first, ..Found::default() };
-            let missing = needs.wants.runs.iter().filter(|id| state.run(**id).is_none());
-            found.runs = missing.filter_map(|id| Some((*id, world.runs.get(id)?.clone()))).collect();
-            if !needs.wants.slots.is_empty() {
-                find_slots(world, state, needs, &mut found);
-            }
+            let missing = needs.runs.iter().filter(|id| state.run(**id).is_none());
+            let ended = |id: &RunId| {
+                let is_its = |entry: &&Entry| entry.body.ended().is_some_and(|(run, _)| run == *id);
+                Some((*id, EndedRun::of(rows.entries.iter().rfind(is_its)?)?))
+            };
             let answer = |key: &String| Some((key.clone(), *rows.answers.get(key)?));
-            found.answers = needs.keys.iter().filter_map(answer).collect();
-            if let Some(before) = needs.old_before {
-                found.old = world.forgotten(before).collect();
+            Found {
+                ended: missing.filter_map(ended).collect(),
+                answers: needs.keys.iter().filter_map(answer).collect(),
             }
-            if let Some(until) = needs.checkpoint_until {
-                found.everything = Some(world.clone());
-                let is_first = |body: &Body| matches!(body, Body::Checkpoint(part) if part.part == 1);
-                let start = rows.entries.iter().rfind(|entry| is_first(&entry.body) && entry.at <= until);
-                let start = start.map(|entry| Head { seq: entry.seq, ..kept.at(entry.seq - 1) });
-                found.start = start.filter(|start| first.seq < start.seq);
-            }
-            found
         })
     }
 
-    /// Makes a transaction durable, whole.
-    pub(crate) fn commit(&self, changes: Changes) -> Check {
+    /// Makes a transaction durable, whole. `state` has decided it, and must be what its entries say.
+    pub(crate) fn commit(&self, changes: &Changes, state: &State) -> Check {
         let mut kept = locked(&self.kept);
         self.rows.change(|rows| {
             for line in &changes.lines {
@@ -189,20 +173,65 @@ impl Log {
                 ensure("I20", line.seq == expected, || {
                     format!("entry {} ({}) is written where {expected} is next", line.seq, line.kind)
                 })?;
+                let entry = entry(line)?;
+                fold(&mut rows.world, &entry)?;
+                if let Body::TokenRevoked { token, .. } = &entry.body {
+                    rows.tokens_used.remove(token);
+                }
                 kept.heads.push_back(Head { seq: line.seq, checksum: line.checksum });
-                rows.entries.push(entry(line)?);
+                rows.entries.push(entry);
             }
-            put_rows(rows, &changes)?;
-            put_cluster(rows, &changes);
-            rows.world.seq = kept.head().seq;
-            if let Some(first) = changes.first {
-                kept.begin_at(first);
-                let gone = rows.entries.iter().take_while(|entry| entry.seq < first.seq).count();
-                rows.entries.drain(..gone);
-                rows.checksum_before = first.checksum;
+            put_cluster(rows, changes);
+            let written = &rows.entries[rows.entries.len() - changes.lines.len()..];
+            written.iter().try_for_each(|entry| is_decided(entry, state, &rows.world))
+        })
+    }
+
+    /// Brings the snapshot to where a process is, in one piece. Whether it did: another may have brought it further, or the process
+    /// is behind. If the writer dies half-way, nothing of the piece counts.
+    pub(crate) fn save(&self, opened: &mut Opened, dies: bool) -> Result<bool, Violation> {
+        let mut kept = locked(&self.kept);
+        let before = kept.snapshot(0).clone();
+        let can_save = opened.saved.seq <= before.head.seq && before.head.seq < opened.head.seq;
+        if !can_save || opened.head != kept.head() {
+            return Ok(false);
+        }
+        let piece = opened.state.snapshot_piece();
+        if dies {
+            return Ok(false);
+        }
+        let world = with_piece(&before.world, piece)?;
+        self.look(|rows| {
+            ensure("snapshot", world == rows.world, || {
+                let differences = punctual_store::compare::differences(&rows.world, &world);
+                format!("the snapshot is not what the journal says: {}", differences.join("; "))
+            })
+        })?;
+        kept.snapshots.push_front(Snapshot { head: opened.head, world: Arc::new(world) });
+        kept.snapshots.truncate(SNAPSHOTS_KEPT);
+        opened.state.note_saved();
+        opened.saved = opened.head;
+        Ok(true)
+    }
+
+    /// Lets go of entries that were written before an instant, so many at most. How many went.
+    ///
+    /// What every snapshot has stays: whoever opens from one goes on from there, and whoever has a commit on its way finds it.
+    pub(crate) fn prune(&self, before: Timestamp, max: usize) -> Result<usize, Violation> {
+        let mut kept = locked(&self.kept);
+        let until = if kept.snapshots.len() < SNAPSHOTS_KEPT { 0 } else { kept.snapshot(SNAPSHOTS_KEPT - 1).head.seq };
+        self.rows.change(|rows| {
+            let is_old = |entry: &&Entry| entry.at < before && entry.seq <= until;
+            let gone = rows.entries.iter().take_while(is_old).count().min(max);
+            for entry in rows.entries.drain(..gone) {
+                fold(&mut rows.base, &entry)?;
             }
-            kept.note_snapshot(&rows.world);
-            Ok(())
+            kept.begin_behind(gone);
+            rows.checksum_before = kept.before.checksum;
+            ensure("base", rows.base.seq == kept.before.seq, || {
+                format!("the base is at entry {}, the journal begins behind {}", rows.base.seq, kept.before.seq)
+            })?;
+            Ok(gone)
         })
     }
 }
@@ -227,96 +256,78 @@ impl Kept {
         Some(entry.seq <= self.head().seq && self.at(entry.seq) == entry)
     }
 
-    /// Lets go of the entries before the first that counts, and of the snapshots that would need them.
-    fn begin_at(&mut self, first: Head) {
-        let gone = first.seq - 1 - self.before.seq;
-        self.heads.drain(..gone as usize);
-        self.before = Head { seq: first.seq - 1, checksum: first.checksum };
-        self.snapshots.retain(|snapshot| first.seq <= snapshot.head.seq + 1);
+    /// A snapshot, the first the latest.
+    fn snapshot(&self, index: usize) -> &Snapshot {
+        &self.snapshots[index % self.snapshots.len()]
     }
 
-    fn note_snapshot(&mut self, world: &World) {
-        let last = self.snapshots.front().map_or(0, |snapshot| snapshot.head.seq);
-        let head = self.head();
-        if last + SNAPSHOT_EVERY <= head.seq {
-            self.snapshots.push_front(Snapshot { head, world: Arc::new(live(world)) });
-            self.snapshots.truncate(SNAPSHOTS_KEPT);
+    /// The first so many entries are gone.
+    fn begin_behind(&mut self, gone: usize) {
+        if let Some(last) = self.heads.drain(..gone).next_back() {
+            self.before = last;
         }
     }
 }
 
-/// Schedules and the runs that are not over.
-fn live(world: &World) -> World {
-    let mut live = World::beginning_at(1);
-    (live.seq, live.epoch_floor) = (world.seq, world.epoch_floor);
-    (live.days, live.tokens) = (world.days.clone(), Arc::clone(&world.tokens));
-    live.schedules.clone_from(&world.schedules);
-    let runs = world.runs.iter().filter(|(_, run)| !run.state.is_final());
-    live.runs = runs.map(|(id, run)| (*id, run.clone())).collect();
-    live
+/// Takes an entry into a world, which must not refuse what is committed.
+fn fold(world: &mut World, entry: &Entry) -> Check {
+    world.apply(entry).map_err(|error| Violation { rule: "fold", what: format!("entry {}: {error}", entry.seq) })
+}
+
+/// What a process has decided is what the entry says that it wrote.
+fn is_decided(entry: &Entry, state: &State, rows: &World) -> Check {
+    let decided = state.world();
+    for id in touched(entry) {
+        let (decided, row) = (decided.runs.get(&id), rows.runs.get(&id));
+        ensure("I19", decided == row, || format!("run {id}: a process has {decided:?}, the journal says {row:?}"))?;
+    }
+    let Some(id) = entry.body.schedule() else { return Ok(()) };
+    let (decided, row) = (decided.schedules.get(&id), rows.schedules.get(&id));
+    ensure("I19", decided == row, || format!("schedule {id}: a process has {decided:?}, the journal says {row:?}"))
+}
+
+/// A snapshot with a piece over it, as rows would have it.
+fn with_piece(snapshot: &World, piece: SnapshotPiece) -> Result<World, Violation> {
+    let mut world = World { seq: piece.seq, ..snapshot.clone() };
+    for (id, record) in piece.schedules {
+        let record = record.map(|record| match piece.same_definition.contains(&id) {
+            true => come_further(id, world.schedules.get(&id), record),
+            false => Ok(record),
+        });
+        match record.transpose()? {
+            Some(record) => drop(world.schedules.insert(id, record)),
+            None => drop(world.schedules.remove(&id)),
+        }
+    }
+    for (id, run) in piece.runs {
+        match run {
+            Some(run) => drop(world.runs.insert(id, run)),
+            None => drop(world.runs.remove(&id)),
+        }
+    }
+    piece.passed_schedules.iter().for_each(|id| drop(world.schedules.remove(id)));
+    piece.passed_runs.iter().for_each(|id| drop(world.runs.remove(id)));
+    if let Some(rest) = piece.rest {
+        (world.days, world.epoch_floor, world.tokens) = (rest.days, rest.epoch_floor, rest.tokens);
+    }
+    Ok(world)
+}
+
+/// A schedule of which the snapshot has the definition: only how far it has come is written.
+fn come_further(
+    id: ScheduleId,
+    before: Option<&ScheduleRecord>,
+    now: ScheduleRecord,
+) -> Result<ScheduleRecord, Violation> {
+    let is_same = before.is_some_and(|before| before.schedule.is_defined_as(&now.schedule));
+    ensure("snapshot", is_same, || format!("the snapshot does not have the definition of schedule {id}"))?;
+    Ok(now)
 }
 
 /// An entry as everybody else will read it.
 fn entry(line: &Line) -> Result<Entry, Violation> {
     let unreadable = |error| Violation { rule: "fold", what: format!("entry {} cannot be read: {error}", line.seq) };
     Ok(Entry { seq: line.seq, at: line.at, body: serde_json::from_str(&line.body).map_err(unreadable)? })
-}
-
-fn find_slots(world: &World, state: &State, needs: &Needs, found: &mut Found) {
-    let is_of = |run: &Run| needs.wants.slots.iter().any(|(of, key)| run.schedule == Some(*of) && run.key == *key);
-    for run in world.runs.values().filter(|run| is_of(run)) {
-        found.slots.extend(run.schedule.map(|schedule| ((schedule, run.key.clone()), run.id)));
-        if state.run(run.id).is_none() {
-            found.runs.insert(run.id, run.clone());
-        }
-    }
-}
-
-/// Changes schedules, runs, days and tokens. Each row must be what the transaction was decided on.
-fn put_rows(rows: &mut memory::State, changes: &Changes) -> Check {
-    let world = &mut rows.world;
-    for (id, row) in &changes.schedules {
-        is_as_read("schedule", id, row, world.schedules.get(id))?;
-        match &row.after {
-            Some(record) => drop(world.schedules.insert(*id, record.clone())),
-            None => drop(world.schedules.remove(id)),
-        }
-    }
-    for (id, row) in &changes.runs {
-        is_as_read("run", id, row, world.runs.get(id))?;
-        match &row.after {
-            Some(run) => drop(world.runs.insert(*id, run.clone())),
-            None => drop(world.runs.remove(id)),
-        }
-    }
-    changes.forgotten.iter().for_each(|id| drop(world.runs.remove(id)));
-    world.days.extend(changes.days.iter().map(|(zone, date)| (zone.clone(), *date)));
-    for (id, token) in &changes.tokens {
-        let tokens = Arc::make_mut(&mut world.tokens);
-        match token {
-            Some(token) => drop(tokens.insert(*id, token.clone())),
-            None => {
-                tokens.remove(id);
-                rows.tokens_used.remove(id);
-            }
-        }
-    }
-    if let Some(floor) = changes.epoch_floor {
-        world.epoch_floor = floor;
-        world.runs.values_mut().for_each(|run| run.state.raise_epoch(floor));
-    }
-    Ok(())
-}
-
-fn is_as_read<T: PartialEq + std::fmt::Debug>(
-    what: &str,
-    id: &impl std::fmt::Display,
-    row: &Row<T>,
-    found: Option<&T>,
-) -> Check {
-    ensure("state", row.before.as_ref() == found, || {
-        format!("{what} {id} was changed as {:?}, and its row is {found:?}", row.before)
-    })
 }
 
 /// Changes what the journal does not have.

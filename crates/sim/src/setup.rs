@@ -48,7 +48,6 @@ pub(crate) struct Setup {
     pub(crate) places: usize,
     pub(crate) limits: Arc<Limits>,
     pub(crate) calendars: BTreeMap<String, Calendar>,
-    pub(crate) runs_kept: Elapsed,
     pub(crate) journal_kept: Elapsed,
     pub(crate) max_recovery_catch_ups: usize,
     /// The zone data before and behind an update.
@@ -84,8 +83,7 @@ impl Setup {
             places: random.between(1, 8) as usize,
             limits: Arc::new(limits),
             calendars: calendars(),
-            runs_kept: Elapsed::from_seconds(random.between(36, 72) as u32 * 3_600),
-            journal_kept: Elapsed::from_seconds(random.between(24, 72) as u32 * 3_600),
+            journal_kept: Elapsed::from_seconds(random.between(1, 48) as u32 * 3_600),
             max_recovery_catch_ups: *random.pick(&[2, 10, 1_000]),
             zones,
         }
@@ -110,7 +108,6 @@ impl Setup {
             compiled: Default::default(),
             calendars: self.calendars.clone(),
             drain: Elapsed::from_seconds(120),
-            runs_kept: self.runs_kept,
             journal_kept: self.journal_kept,
             output_kept: Elapsed::from_seconds(7 * 86_400),
             max_recovery_catch_ups: self.max_recovery_catch_ups,

@@ -142,11 +142,14 @@ impl FaultyStore {
             let Err(failed) = done else {
                 return attempts.reply.unwrap_or_else(|| Err(broken()));
             };
-            if let Failed::Violated(violation) = failed {
-                sim.check(Err(violation));
-                return Err(broken());
+            match failed {
+                Failed::Violated(violation) => {
+                    sim.check(Err(violation));
+                    return Err(broken());
+                }
+                Failed::Again => writer.throw_away(),
+                Failed::Refused => {}
             }
-            writer.throw_away();
             if began + TRY_FOR <= sim.timeline.boot() {
                 return Err(broken());
             }

@@ -1,16 +1,16 @@
 //! The verbs of the store: what is written goes through the kernel, what is read comes from the rows.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::journal::Entry;
+use punctual_core::journal::{Entry, World};
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
-use punctual_kernel::change::Wants;
-use punctual_kernel::transaction::{Needs, Transaction, wants_of_ask};
+use punctual_kernel::transaction::{Needs, Transaction, needs_of_ask};
 use punctual_store::{
     Answers, AttemptReport, Cancellation, ClaimRequest, Claimed, Claims, Head, History, HistoryFilter, HistoryItem,
     Journal, Keep, LiveCounts, NodeLease, NodeRecord, Nodes, Output, Piece, Plan, PlanSubject, PlanTask, PlanWrite,
@@ -18,15 +18,19 @@ use punctual_store::{
     ScheduleFilter, SchedulePage, Schedules, Settlement, SharedTime, Sign, StartRequest, Started, TokenRecord, Tokens,
     Totals, Written, ZoneDay,
 };
+use uuid::Uuid;
 
 use crate::faults::CallKind::{Read, Row, Upkeep, Write};
 use crate::invariants::ownership;
 use crate::sim::locked;
 use crate::store::FaultyStore;
 
-/// What a command needs to read: these runs and slots, and the request that it was asked by.
-fn needs(wants: Wants, by: Option<&By>) -> Needs {
-    Needs { wants, ..Needs::default() }.asked_by(by)
+/// So many entries are let go at a time.
+const PRUNE_PIECE: usize = 500;
+
+/// What a command needs to read: these runs, should they be over, and the request that it was asked by.
+fn needs(runs: impl IntoIterator<Item = RunId>, by: Option<&By>) -> Needs {
+    Needs { runs: runs.into_iter().collect(), ..Needs::default() }.asked_by(by)
 }
 
 /// What nodes that come or go need: that none renews its lease in the same moment.
@@ -44,7 +48,7 @@ impl Schedules for FaultyStore {
         self.call("schedule_of_slot", Read, self.rows().schedule_of_slot(run)).await
     }
 
-    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Arc<Schedule>>> {
         self.call("schedules", Read, self.rows().schedules(after, limit)).await
     }
 
@@ -73,13 +77,7 @@ impl Plan for FaultyStore {
 
     async fn plan(&self, now: Timestamp, writes: Vec<PlanWrite>) -> Result<Vec<Written>> {
         let kind = if writes.is_empty() { Read } else { Write };
-        let mut all = Needs::default();
-        for write in &writes {
-            let wants = write.wants();
-            all.wants.runs.extend(wants.runs);
-            all.wants.slots.extend(wants.slots);
-            all = all.asked_by(write.by.as_ref());
-        }
+        let all = writes.iter().fold(Needs::default(), |needs, write| needs.asked_by(write.by.as_ref()));
         let plan = |transaction: &mut Transaction<'_>| transaction.plan_all(now, &writes);
         self.write("plan", kind, all, plan).await
     }
@@ -108,17 +106,17 @@ impl Runs for FaultyStore {
     }
 
     async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
-        let needs = needs(wants_of_ask(&run), by.as_ref());
+        let needs = needs_of_ask(&run, by.as_ref());
         self.write("ask", Write, needs, |it| it.ask(now, run.clone(), by.clone())).await
     }
 
     async fn cancel(&self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
-        let needs = needs(Wants::runs([id]), by.as_ref());
+        let needs = needs([id], by.as_ref());
         self.write("cancel", Write, needs, |it| it.cancel(now, id, by.clone())).await
     }
 
     async fn resume(&self, now: Timestamp, id: RunId, epoch: Option<u64>, by: Option<By>) -> Result<RunWritten> {
-        let needs = needs(Wants::runs([id]), by.as_ref());
+        let needs = needs([], by.as_ref());
         self.write("resume", Write, needs, |it| it.resume(now, id, epoch, by.clone())).await
     }
 }
@@ -136,7 +134,7 @@ impl Claims for FaultyStore {
     async fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Result<Vec<RunWritten>> {
         let named: Vec<(RunId, u64)> = settlements.iter().map(|it| (it.run, it.epoch)).collect();
         let before = Mutex::default();
-        let needs = needs(Wants::runs(named.iter().map(|(run, _)| *run)), None);
+        let needs = Needs::default();
         let settle = |it: &mut Transaction<'_>| {
             *locked(&before) = ownership::before_write(&self.sim.log, &named);
             Ok(it.settle(now, &settlements))
@@ -148,7 +146,7 @@ impl Claims for FaultyStore {
     async fn finish(&self, now: Timestamp, reports: Vec<AttemptReport>) -> Result<Vec<RunWritten>> {
         let named: Vec<(RunId, u64)> = reports.iter().map(|it| (it.run, it.epoch)).collect();
         let before = Mutex::default();
-        let needs = needs(Wants::runs(named.iter().map(|(run, _)| *run)), None);
+        let needs = needs(named.iter().map(|(run, _)| *run), None);
         let finish = |it: &mut Transaction<'_>| {
             *locked(&before) = ownership::before_write(&self.sim.log, &named);
             Ok(it.finish(now, reports.clone()))
@@ -159,9 +157,29 @@ impl Claims for FaultyStore {
 }
 
 impl FaultyStore {
+    /// Lets entries go in pieces, between which others write.
+    async fn prune_all(&self, before: Timestamp) -> Result<u64> {
+        let mut all = 0;
+        loop {
+            let gone = self.sim.log.prune(before, PRUNE_PIECE);
+            let gone = gone.unwrap_or_else(|violation| {
+                self.sim.check(Err(violation));
+                0
+            });
+            all += gone as u64;
+            if gone < PRUNE_PIECE {
+                self.sim.tell(format_args!("p{} lets go of {all} entries", self.group));
+                return Ok(all);
+            }
+            self.sim.wait(Duration::from_millis(5)).await;
+        }
+    }
+
     fn check_write(&self, named: &[(RunId, u64)], before: &[Option<Run>], replies: &[RunWritten]) {
         let is_lost = |(run, epoch)| self.sim.ledger().effects.is_lost(self.group, run, epoch);
         self.sim.check(ownership::after_write(&self.sim.log, named, before, replies, is_lost));
+        let ledger = self.sim.ledger();
+        self.sim.check(ownership::said_again(named, before, replies, ledger.lives.ends()));
     }
 }
 
@@ -249,14 +267,16 @@ impl Journal for FaultyStore {
         self.call("head", Read, async { Ok(self.sim.log.head()) }).await
     }
 
-    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
-        let needs = Needs { old_before: Some(before), ..Needs::default() };
-        self.write("forget_runs", Upkeep, needs, |it| it.forget_runs(now, before)).await
+    async fn about(&self, subjects: &[Uuid], each: usize) -> Result<Vec<Entry>> {
+        self.call("about", Read, self.rows().about(subjects, each)).await
     }
 
-    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
-        let needs = Needs { checkpoint_until: Some(before), ..Needs::default() };
-        self.write("prune", Upkeep, needs, |it| it.prune(now, before)).await
+    async fn base(&self) -> Result<World> {
+        self.call("base", Read, self.rows().base()).await
+    }
+
+    async fn prune(&self, before: Timestamp) -> Result<u64> {
+        self.call("prune", Row, self.prune_all(before)).await
     }
 
     async fn verify(&self) -> Result<Vec<String>> {
@@ -297,7 +317,7 @@ impl Tokens for FaultyStore {
     }
 
     async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
-        let needs = needs(Wants::default(), by.as_ref());
+        let needs = needs([], by.as_ref());
         self.write("make_token", Write, needs, |it| it.make_token(now, token.clone(), by.clone())).await
     }
 

@@ -55,6 +55,8 @@ pub(crate) enum Break {
 /// Why an attempt has to be made again.
 #[derive(Debug)]
 pub(crate) enum Failed {
+    /// The commit was refused, and that is known: what was decided is taken back, and the state is what it was.
+    Refused,
     /// Nobody is to blame but the moment.
     Again,
     /// Something is not as it must be.
@@ -134,7 +136,7 @@ impl Writer {
         let cluster = sim.log.cluster(sim.store_time());
         let mut transaction = Transaction::new(&mut opened.state, opened.head, cluster, found);
         let reply = decide(&mut transaction);
-        let Transaction { head, changes, .. } = transaction;
+        let Transaction { head, changes, undo, .. } = transaction;
         attempts.reply = Some(reply.map_err(StoreError::from));
         if changes.is_empty() {
             self.note_owned();
@@ -145,7 +147,11 @@ impl Writer {
         }
         let last = changes.lines.last().map(|_| head);
         match breaks {
-            Some(Break::Refused) => return Err(Failed::Again),
+            Some(Break::Refused) => {
+                opened.state.undo(undo);
+                self.compare(sim)?;
+                return Err(Failed::Refused);
+            }
             Some(Break::Before) => {
                 attempts.sent = last;
                 return Err(Failed::Again);
@@ -156,7 +162,7 @@ impl Writer {
         let is_second = last.is_some() && attempts.written.is_some_and(|written| sim.log.has(written) == Some(true));
         ensure("once", !is_second, || format!("p{} commits a second time for one command", attempts.group))?;
         attempts.written = last.or(attempts.written);
-        sim.log.commit(changes)?;
+        sim.log.commit(&changes, &opened.state)?;
         if let Some(Ok(reply)) = &attempts.reply {
             committed(reply);
         }
@@ -165,6 +171,7 @@ impl Writer {
             return Err(Failed::Again);
         }
         opened.head = head;
+        self.save_now_and_then(sim)?;
         self.note_owned();
         self.commits += 1;
         if self.commits.is_multiple_of(COMPARE_EVERY) { self.compare(sim) } else { Ok(()) }
@@ -172,20 +179,32 @@ impl Writer {
 
     /// The state cannot be trusted any more.
     pub(crate) fn throw_away(&mut self) {
-        if let Some(Opened { state, head }) = self.opened.take()
+        if let Some(Opened { state, head, .. }) = self.opened.take()
             && self.lost.is_none()
         {
             self.seen = Some(Seen { head, epoch_floor: state.epoch_floor() });
         }
     }
 
-    /// Opens the state, unless it is open: from the rows, or from an older snapshot and what was written since.
+    /// Brings the snapshot to where the state is, sometimes.
+    fn save_now_and_then(&mut self, sim: &Sim) -> Result<(), Failed> {
+        if let Some(dies) = sim.faults().saves_snapshot() {
+            let opened = self.opened.as_mut().expect("it has just committed");
+            let seq = opened.head.seq;
+            if sim.log.save(opened, dies)? {
+                sim.tell(format_args!("the snapshot is at #{seq}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the state, unless it is open: from the snapshot, or from an older one, and what was written since.
     fn open(&mut self, sim: &Sim) -> Result<(), Failed> {
         if self.opened.is_some() {
             return Ok(());
         }
         let snapshot = sim.faults().opens_old_snapshot();
-        self.opened = Some(sim.log.open(snapshot)?);
+        self.opened = Some(sim.log.open(snapshot.unwrap_or(0))?);
         if let Some(seen) = self.seen.take()
             && sim.log.has(seen.head) == Some(false)
         {
@@ -222,11 +241,11 @@ impl Writer {
         transaction
             .begin_anew(sim.timeline.now(), seen.epoch_floor)
             .map_err(|error| Violation { rule: "state", what: format!("the epochs cannot be raised: {error}") })?;
-        let floor = transaction.changes.epoch_floor.unwrap_or(seen.epoch_floor);
         let Transaction { head, changes, .. } = transaction;
-        sim.log.commit(changes)?;
+        sim.log.commit(&changes, &opened.state)?;
+        let epoch_floor = opened.state.epoch_floor();
         (self.opened, self.lost) = (None, None);
-        self.seen = Some(Seen { head, epoch_floor: floor });
+        self.seen = Some(Seen { head, epoch_floor });
         self.open(sim)
     }
 

@@ -1,21 +1,24 @@
 //! Where Punctual keeps its state: small roles, and the stores that play them.
 //!
-//! Rows say what is, the journal says what happened, and both change in one transaction. Every rule lies in
-//! `punctual-core`: a store reads the rows that a change concerns, lets the rules change them ([`change`]), and
-//! writes back what is different. [`memory`] is the model, [`sqlite`] the default.
+//! The journal says what happened, and everything else follows from it: the state of the kernel, which decides, history, which is
+//! searched, and the snapshot, from which a process starts. A store appends and answers questions about the past ([`kept`]);
+//! every rule lies in the kernel. [`memory`] is the model, [`sqlite`] the default.
 
-mod chain;
 mod columns;
 mod command;
 mod commands;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod journal_rows;
+mod kept;
 pub mod memory;
 mod panics;
 pub mod postgres;
+mod records;
 mod requests;
 mod roles;
+mod snapshot_rows;
 pub mod sqlite;
 pub mod transfer;
 

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::journal::Entry;
+use punctual_core::journal::{Entry, World};
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
+use uuid::Uuid;
 
 use crate::error::Result;
 use crate::requests::{
@@ -31,8 +32,8 @@ pub trait Schedules: Send + Sync {
     /// The schedule that the id of a slot's run names ([`RunId::of`]), whether the run is there or not.
     async fn schedule_of_slot(&self, run: RunId) -> Result<Option<Schedule>>;
 
-    /// Schedules behind `after`, by id.
-    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>>;
+    /// Schedules after `after`, by id.
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Arc<Schedule>>>;
 
     /// How many there are.
     async fn count_schedules(&self) -> Result<u64>;
@@ -182,19 +183,20 @@ pub trait Journal: Send + Sync {
     /// The last entry.
     async fn head(&self) -> Result<Head>;
 
-    /// Lets go of final runs that ended before an instant, unless their slot lies behind it or behind the cursor of their
-    /// schedule: they still stand for that. All of them in one transaction. How many.
-    ///
-    /// With its row goes what a run has answered: a second report is stale, an event may ask again.
-    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize>;
+    /// The last entries about each of these schedules and runs, so many for each, latest first: changes and deletions of schedules,
+    /// requests for runs, and what happened to runs besides their starts and ends.
+    async fn about(&self, subjects: &[Uuid], each: usize) -> Result<Vec<Entry>>;
 
-    /// Writes a checkpoint, and lets go of all entries before the last checkpoint that was written at an instant or before.
-    /// How many entries went.
-    ///
-    /// A checkpoint is as large as all rows together, and is written each time: once a day is often.
-    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64>;
+    /// Everything as it was before the first entry that is kept: what the journal stands on.
+    async fn base(&self) -> Result<World>;
 
-    /// Folds the journal and compares it with the rows: every difference, in words.
+    /// Lets go of the entries before the first that was written at an instant or later, those of one commit only together, and of
+    /// the history that they are. What they come to is kept as the base on which the rest stands. How many entries went.
+    ///
+    /// It goes on in pieces, each a transaction of its own, and nothing waits for it longer than for one of them.
+    async fn prune(&self, before: Timestamp) -> Result<u64>;
+
+    /// Folds the journal and compares it with the snapshot and with history: every difference, in words.
     async fn verify(&self) -> Result<Vec<String>>;
 }
 

@@ -6,8 +6,9 @@ mod postgres_support;
 
 use std::time::Duration;
 
+use punctual_core::RunId;
 use punctual_store::postgres::PostgresStore;
-use punctual_store::{History, HistoryFilter, Journal, Result, Schedules, StoreError};
+use punctual_store::{History, HistoryFilter, Output, Result, Schedules, StoreError};
 use tokio::runtime::Runtime;
 
 use postgres_support::patience::wait_until;
@@ -17,7 +18,7 @@ use postgres_support::{fresh_schema, open};
 /// More than there are places for anything.
 const MANY: usize = 12;
 
-/// A store, its handle for the API, and a journal that nobody can read until the session lets go of it.
+/// A store, its handle for the API, and a history and output that nobody can read until the session lets go of them.
 struct Scene {
     store: PostgresStore,
     api: PostgresStore,
@@ -32,14 +33,16 @@ impl Scene {
         let store = open(&address);
         let api = store.for_api(time_max).expect("it opens");
         let session = Session::open(&address);
-        session.run("BEGIN; LOCK TABLE journal IN ACCESS EXCLUSIVE MODE");
+        session.run("BEGIN; LOCK TABLE history, output IN ACCESS EXCLUSIVE MODE");
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be made");
         Scene { store, api, session, runtime, all: HistoryFilter::default() }
     }
 
-    /// How many statements wait for the journal, as the server says.
+    /// How many statements wait for them, as the server says.
     fn waiting(&self) -> u64 {
-        self.session.count("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'journal'::regclass")
+        self.session.count(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IN ('history'::regclass, 'output'::regclass)",
+        )
     }
 
     fn reads_on(&self) {
@@ -62,7 +65,7 @@ fn long_reads_take_no_place_of_others_and_the_server_ends_them() {
             let reads = (0..MANY).map(|_| scene.api.count_history(&scene.all));
             scene.runtime.block_on(futures_util::future::join_all(reads))
         });
-        wait_until("long reads wait for the journal", || scene.waiting() == 2);
+        wait_until("long reads wait for the history", || scene.waiting() == 2);
         scene.reads_on();
         let answers = asking.join().expect("it does not panic");
         assert!(answers.iter().all(is_overloaded), "{answers:?}");
@@ -77,7 +80,7 @@ fn the_engine_reads_on_when_the_api_has_no_connection_left() {
     let scene = Scene::new(Duration::from_secs(4));
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
-            let reads = (0..MANY).map(|_| scene.api.entries(0, 1));
+            let reads = (0..MANY).map(|_| scene.api.printed(RunId(uuid::Uuid::nil()), 0, 1));
             scene.runtime.block_on(futures_util::future::join_all(reads))
         });
         wait_until("every connection of the API waits", || scene.waiting() == 4);
@@ -100,12 +103,12 @@ fn a_caller_that_stops_waiting_is_not_worked_for() {
                 let reads = futures_util::future::join_all((0..MANY).map(|_| scene.api.count_history(&scene.all)));
                 scene.runtime.block_on(async {
                     tokio::select! {
-                        answers = reads => panic!("nothing lets go of the journal: {answers:?}"),
+                        answers = reads => panic!("nothing lets go of the history: {answers:?}"),
                         _ = has_gone => {}
                     }
                 });
             });
-            wait_until("long reads wait for the journal", || scene.waiting() == 2);
+            wait_until("long reads wait for the history", || scene.waiting() == 2);
             goes.send(()).expect("it listens");
             asking.join().expect("it does not panic");
         });
@@ -113,4 +116,18 @@ fn a_caller_that_stops_waiting_is_not_worked_for() {
     }
     scene.reads_on();
     scene.session.run("COMMIT");
+}
+
+#[test]
+fn looks_at_a_state_that_cannot_be_followed_are_given_up_in_time() {
+    let scene = Scene::new(Duration::from_secs(2));
+    scene.reads_on();
+    scene.session.run("LOCK TABLE journal IN ACCESS EXCLUSIVE MODE");
+    let looks = (0..MANY).map(|_| scene.api.count_schedules());
+    let answers = scene.runtime.block_on(futures_util::future::join_all(looks));
+    assert!(answers.iter().all(is_overloaded), "{answers:?}");
+    scene.session.run("COMMIT");
+    wait_until("the state can be looked at again", || {
+        scene.runtime.block_on(scene.api.count_schedules()).is_ok_and(|count| count == 0)
+    });
 }

@@ -16,6 +16,7 @@ mod postgres_faults {
     mod migrations;
     mod nodes;
     mod older_copy;
-    mod partitions;
     mod pen;
+    mod retention;
+    mod snapshot;
 }

@@ -52,7 +52,7 @@ fn nothing_is_left_in_a_session() {
         bench.finish(&run, RunEvent::Succeeded);
         bench.pass(60);
     }
-    block_on(bench.store.prune(bench.now, bench.now)).expect("the store answers");
+    block_on(bench.store.prune(bench.now)).expect("the store answers");
     assert_clean(&*bench.store);
     // With the same words at the door, this client is given the sessions that the store has had.
     let client = Session::open(&pooler.address(&direct));

@@ -74,7 +74,7 @@ fn a_damaged_database_gives_no_backup() {
     let path = folder.database();
     play(&mut Bench::new(Box::new(open(&path))), 2, |_| {});
     let sqlite = rusqlite::Connection::open(&path).expect("it opens");
-    sqlite.execute("UPDATE runs SET epoch = epoch + 1", []).expect("it can be changed");
+    sqlite.execute("UPDATE history SET agent = 'somebody'", []).expect("it can be changed");
     drop(sqlite);
     let reader = SqliteStore::open_read_only(&path).expect("it opens");
     let error = reader.backup(folder.path("copy.db"), |_, _| {}).expect_err("the copy does not verify");
@@ -144,7 +144,9 @@ fn a_damaged_copy_is_not_put_back() {
     play(&mut Bench::new(Box::new(open(&path))), 2, |_| {});
     open(&path).backup(&copy, |_, _| {}).expect("a backup can be made");
     let sqlite = rusqlite::Connection::open(&copy).expect("it opens");
-    sqlite.execute("UPDATE journal SET body = body || ' ' WHERE seq = 3", []).expect("it can be changed");
+    sqlite
+        .execute("UPDATE journal SET body = body || ' ' WHERE first = (SELECT max(first) FROM journal)", [])
+        .expect("it can be changed");
     drop(sqlite);
     let head = block_on(open(&path).head()).expect("it reads");
     let order = Restore { from: copy, to: path.clone(), now: at("12:00:00"), overwrites: true };

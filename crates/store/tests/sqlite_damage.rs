@@ -75,12 +75,12 @@ fn a_changed_body_of_an_entry_is_found_by_its_checksum() {
     let path = folder.database();
     play(&mut Bench::new(Box::new(open(&path))), 4, |_| {});
     let sqlite = rusqlite::Connection::open(&path).expect("it can be opened");
-    let sql = "UPDATE journal SET body = replace(body, 'agent', 'agend') WHERE seq = 2";
+    let sql = "UPDATE journal SET body = replace(body, 'agent', 'agend') WHERE first = 2";
     sqlite.execute(sql, []).expect("it can be changed");
     drop(sqlite);
     let found = findings(&path);
     assert!(
-        found.iter().any(|what| what.contains("entry 2 of the journal is not what its checksum says")),
+        found.iter().any(|what| what.contains("entries 2 to") && what.contains("are not what their checksum says")),
         "{found:?}"
     );
     // The end of the journal is looked at before anything is served.
@@ -94,8 +94,8 @@ fn a_missing_entry_and_a_missing_end_are_found() {
     let path = folder.database();
     play(&mut Bench::new(Box::new(open(&path))), 4, |_| {});
     for (sql, told) in [
-        ("DELETE FROM journal WHERE seq = 5", "follows entry 4"),
-        ("DELETE FROM journal WHERE seq = (SELECT max(seq) FROM journal)", "and should end with entry"),
+        ("DELETE FROM journal WHERE first = (SELECT min(first) FROM journal WHERE 4 < first)", "follows entry"),
+        ("DELETE FROM journal WHERE first = (SELECT max(first) FROM journal)", "and should end with entry"),
         ("UPDATE head SET seq = seq - 1, checksum = 7", "and should end with entry"),
     ] {
         let copy = folder.path("copy.db");
@@ -113,15 +113,23 @@ fn every_row_that_is_not_what_the_journal_says_is_found() {
     let path = folder.database();
     play(&mut Bench::new(Box::new(open(&path))), 7, |_| {});
     for sql in [
-        "UPDATE runs SET ready_at = ready_at + 1 WHERE state = 'planned'",
-        "UPDATE runs SET epoch = epoch + 1",
+        "UPDATE runs SET body = json_set(body, '$.scheduled_at', '2026-01-01T00:00:00Z')",
+        "UPDATE runs SET body = json_set(body, '$.version', 77)",
         "DELETE FROM runs WHERE id = (SELECT max(id) FROM runs)",
-        "UPDATE schedules SET runs_started = runs_started + 1",
-        "UPDATE schedules SET plan_at = 5",
-        "UPDATE terms SET body = json_set(body, '$.priority', 9)",
-        "UPDATE head SET epoch_floor = 5",
-        "INSERT INTO days VALUES ('UTC', '2026-01-01')",
-        "UPDATE journal SET kind = 'skipped' WHERE seq = 3",
+        "UPDATE progress SET progress = json_set(progress, '$.runs_started', 1000)",
+        "UPDATE progress SET progress = json_set(progress, '$.plan_at', '2026-01-01T00:00:00Z')",
+        "DELETE FROM progress WHERE id = (SELECT max(id) FROM progress)",
+        "UPDATE schedules SET definition = json_set(definition, '$.policy.priority', 9)",
+        "INSERT OR REPLACE INTO rest VALUES (1, '{\"days\":{\"UTC\":\"2026-01-01\"},\"epoch_floor\":0,\"tokens\":{}}')",
+        "INSERT OR REPLACE INTO rest VALUES (1, '{\"days\":{},\"epoch_floor\":5,\"tokens\":{}}')",
+        "UPDATE snapshot SET seq = seq - 1",
+        "UPDATE history SET agent = 'somebody'",
+        "UPDATE history SET duration_ms = 77 WHERE duration_ms IS NOT NULL",
+        "DELETE FROM history WHERE seq = (SELECT max(seq) FROM history)",
+        "INSERT INTO history (seq, verdict, is_final, agent, shown_at) VALUES (1, 'failed', 1, 'a', 0)",
+        "DELETE FROM subjects WHERE seq = (SELECT max(seq) FROM subjects)",
+        "UPDATE subjects SET subject = x'00000000000000000000000000000001' WHERE seq = (SELECT max(seq) FROM subjects)",
+        "INSERT INTO subjects VALUES (x'00000000000000000000000000000001', 1000000)",
     ] {
         let copy = folder.path("copy.db");
         copy_files(&path, &copy);

@@ -21,7 +21,11 @@ pub(super) const BUGS: &[Bug] = &[
         "who ends a run need not hold it",
         &["I2"],
         &[
-            ("kernel/src/change.rs", "|end| end.epoch == epoch)", "|end| end.epoch == epoch && run.epoch() == epoch)"),
+            (
+                "kernel/src/change.rs",
+                "same_again(run.last_end)",
+                "same_again(run.last_end.filter(|_| run.epoch() == epoch))",
+            ),
             ("kernel/src/change.rs", "if !is_held || run.epoch() != epoch {", "if !is_held {"),
         ],
     ),
@@ -277,7 +281,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "what was decided stays although its commit was refused",
         &["I20", "state"],
-        &[("sim/src/store.rs", "            writer.throw_away();\n", "")],
+        &[("sim/src/writer.rs", "opened.state.undo(undo);", "drop(undo);")],
     ),
     (
         "a commit whose reply got lost counts as not written",
@@ -289,23 +293,64 @@ pub(super) const BUGS: &[Bug] = &[
         &["I20", "state"],
         &[(
             "sim/src/log.rs",
-            "Opened { state: State::new((*world).clone()), head };",
-            "Opened { state: State::new((*world).clone()), head: self.head() };",
+            "Opened { state: State::new((*world).clone()), head, saved: head };",
+            "Opened { state: State::new((*world).clone()), head: self.head(), saved: head };",
         )],
     ),
     (
-        "of two changes of a row in one commit the first is written",
-        &["I19"],
+        "a run that is over stays in the state",
+        &["I19", "state"],
         &[(
-            "kernel/src/transaction/mod.rs",
-            "row.after = after.get(id).cloned();",
-            "row.after = row.after.take().or_else(|| after.get(id).cloned());",
+            "kernel/src/state/mod.rs",
+            "for id in before.runs.keys().filter(|id| !piece.runs.contains_key(id)) {",
+            "for id in before.runs.keys().filter(|id| !piece.runs.contains_key(id)).take(0) {",
         )],
     ),
     (
-        "the kernel plans a slot that has its run",
-        &["fold", "I10"],
-        &[("kernel/src/change.rs", "wants.slots.extend(plan.runs.iter().map(|run| (id, run.key.clone())));", "")],
+        "a run is over, and its entry does not say so",
+        &["I2", "I8", "I17"],
+        &[(
+            "core/src/journal/entry.rs",
+            "end: after.as_ref().and_then(RunEnd::of),",
+            "end: after.as_ref().filter(|run| !run.is_cancelling).and_then(RunEnd::of),",
+        )],
+    ),
+    (
+        "the report of a run that is over is taken for another",
+        &["I2"],
+        &[(
+            "kernel/src/change.rs",
+            "ended(draft, id).and_then(|ended| same_again(ended.last_end))",
+            "ended(draft, id).map(|ended| RunWritten::Done(ended.end.state(epoch + 1)))",
+        )],
+    ),
+    (
+        "an event is forgotten with its run",
+        &["I10", "I16"],
+        &[(
+            "kernel/src/transaction/plan.rs",
+            "is_some_and(|key| self.found.answers.contains_key(key));",
+            "is_some_and(|key| self.found.answers.contains_key(key) && false);",
+        )],
+    ),
+    (
+        "retention reaches what snapshots need",
+        &["base"],
+        &[(
+            "sim/src/log.rs",
+            "entry.at < before && entry.seq <= until",
+            "entry.at < before && entry.seq <= until + 50",
+        )],
+    ),
+    (
+        "a piece of the snapshot lacks what is new",
+        &["snapshot"],
+        &[("kernel/src/state/mod.rs", "self.unsaved.note_run(run.id, false);", "")],
+    ),
+    (
+        "a piece of the snapshot that was not written counts as saved",
+        &["snapshot"],
+        &[("sim/src/log.rs", "        if dies {\n", "        if dies {\n            opened.state.note_saved();\n")],
     ),
     (
         "work goes on that is not the node's own any more",

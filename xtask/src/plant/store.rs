@@ -40,8 +40,8 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "another digest gets the old answer",
         "kernel/src/change.rs",
-        "return if is_same { RunWritten::Done(end.state) } else { RunWritten::Stale };",
-        "let _ = is_same; return RunWritten::Done(end.state);",
+        "Some(if is_same { RunWritten::Done(end.state) } else { RunWritten::Stale })",
+        "Some(if is_same || true { RunWritten::Done(end.state) } else { RunWritten::Stale })",
     ),
     (
         "the cursor is not checked",
@@ -104,10 +104,40 @@ pub(super) const BUGS: &[Bug] = &[
         "AGENT_GONE_AFTER: SignedDuration = SignedDuration::from_mins(9)",
     ),
     (
-        "pruning forgets the days",
-        "kernel/src/compare.rs",
-        "if part == parts { world.days.clone() }",
-        "if part == parts + 1 { world.days.clone() }",
+        "the base drops an entry that went",
+        "store/src/memory/journal.rs",
+        "for entry in &gone {",
+        "for entry in gone.iter().take(gone.len().saturating_sub(1)) {",
+    ),
+    (
+        "pruning reaches what is not old",
+        "store/src/memory/journal.rs",
+        "take_while(|entry| entry.at < before)",
+        "take_while(|entry| entry.at <= before)",
+    ),
+    (
+        "a run that is over stays",
+        "core/src/journal/world.rs",
+        "if self.runs[&id].state.is_final() {",
+        "if self.runs[&id].state.is_final() && self.runs[&id].has_started {",
+    ),
+    (
+        "the end of a run is told without its last attempt",
+        "core/src/journal/entry.rs",
+        "last_end: run.last_end.filter(|_| end.is_some()),",
+        "last_end: None,",
+    ),
+    (
+        "an event is forgotten with its run",
+        "store/src/memory/plan.rs",
+        "is_some_and(|key| state.answers.contains_key(key));",
+        "is_some_and(|key| state.answers.contains_key(key) && false);",
+    ),
+    (
+        "a slot that has its run gets another",
+        "kernel/src/change.rs",
+        "            if !plan.runs.is_empty() {\n",
+        "            if plan.runs.is_empty() {\n",
     ),
     (
         "history forgets cancellations",

@@ -41,22 +41,19 @@ pub(crate) async fn retention(args: &Args) -> anyhow::Result<()> {
     let p99 = |starts: &[Start]| Spread::of(starts.iter().map(Start::late_ms)).map(|it| it.p99);
     let measured = Measurement { rss_mb, ..measurement(args, "retention", entries) };
     let measured = measured.late(Spread::of(starts.iter().map(Start::late_ms))).and("quiet_p99_ms", p99(&quiet));
-    let measured = measured.and("runs_before", ended as f64).and("runs_gone", gone.runs as f64);
+    let measured = measured.and("runs_before", ended as f64);
     measured.and("entries_gone", gone.entries as f64).and("took_s", gone.took.as_secs_f64()).print()
 }
 
 /// What was let go.
 struct Gone {
-    runs: usize,
     entries: u64,
     took: Duration,
 }
 
-/// Lets go of everything that is old by this instant: runs, then the journal before a checkpoint.
+/// Lets go of everything that is old by this instant.
 async fn let_go(store: Arc<dyn Store>, now: jiff::Timestamp) -> anyhow::Result<Gone> {
     let watch = Stopwatch::start();
-    let runs = store.forget_runs(now, now).await?;
-    // The first makes the place where the journal may begin, the second lets go of what is before it.
-    let entries = store.prune(now, now).await? + store.prune(now, now).await?;
-    Ok(Gone { runs, entries, took: watch.elapsed() })
+    let entries = store.prune(now).await?;
+    Ok(Gone { entries, took: watch.elapsed() })
 }

@@ -35,7 +35,8 @@ pub(crate) struct EngineConfig {
 
 /// Settings of the executions design that mean nothing here: planning happens when there is something to plan, and a lease is renewed three
 /// times in its duration.
-const WITHOUT_MEANING: [&str; 2] = ["planner_interval_seconds", "lease_heartbeat_seconds"];
+const WITHOUT_MEANING: [&str; 3] =
+    ["planner_interval_seconds", "lease_heartbeat_seconds", "future_execution_ttl_hours"];
 
 /// Keys that are other names of settings, or mean nothing: `config --print` shows the settings.
 #[cfg(test)]

@@ -85,7 +85,12 @@ pub(super) const ENGINE: Keys = Keys {
         key("runs_per_day_warning", "1 to 1000000", "`500`", "whoever makes a schedule with more runs a day is warned"),
         key("executor_max_pool_size", "1 to 10000", "none", "another name of `executor_pool_size`"),
         key("past_execution_ttl_days", "1 to 36500", "none", "`[retention] history`, in days"),
-        key("future_execution_ttl_hours", "1 to 876000", "none", "`[retention] final_runs`, in hours"),
+        key(
+            "future_execution_ttl_hours",
+            "anything",
+            "none",
+            "means nothing here: runs that have ended are kept as long as the history",
+        ),
         key("default_timezone", "IANA zone", "none", "`default_timezone` of the top level"),
         key("planner_interval_seconds", "anything", "none", "means nothing here: a plan is made when it is needed"),
         key(
@@ -104,13 +109,7 @@ pub(super) const RETENTION: Keys = Keys {
             "history",
             "duration, 1d or more",
             "`\"90d\"`",
-            "how long the journal is kept, and with it the history; pruned once a day",
-        ),
-        key(
-            "final_runs",
-            "duration, 1h or more",
-            "`\"48h\"`",
-            "how long runs that have ended can be asked for by themselves",
+            "how long the journal is kept, and with it history and runs that have ended",
         ),
         key(
             "output",

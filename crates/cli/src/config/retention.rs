@@ -7,16 +7,13 @@ use super::engine::one_of;
 use super::section::Section;
 use super::value::Value;
 
-const HOUR: u64 = 3_600;
-const DAY: u64 = 24 * HOUR;
+const DAY: u64 = 24 * 3_600;
 
 /// How long things are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RetentionConfig {
     /// The journal, and with it the history.
     pub(crate) history: Elapsed,
-    /// Runs that have ended.
-    pub(crate) final_runs: Elapsed,
     /// What runs have printed.
     pub(crate) output: Elapsed,
 }
@@ -25,12 +22,8 @@ impl RetentionConfig {
     /// Reads the table, and what `[engine]` says under the names of the executions design.
     pub(super) fn read(section: &Section<'_>, engine: &Section<'_>) -> RetentionConfig {
         let history = one_of(section.get("history"), engine.get("past_execution_ttl_days"));
-        let final_runs = one_of(section.get("final_runs"), engine.get("future_execution_ttl_hours"));
         RetentionConfig {
-            history: history.and_then(|value| read(value, DAY, 36_500, DAY, "1d")).unwrap_or(seconds(90 * DAY)),
-            final_runs: final_runs
-                .and_then(|value| read(value, HOUR, 876_000, HOUR, "1h"))
-                .unwrap_or(seconds(48 * HOUR)),
+            history: history.and_then(|value| read(value, DAY, 36_500, "1d")).unwrap_or(seconds(90 * DAY)),
             output: section
                 .get("output")
                 .and_then(|value| at_least(value, value.duration()?, 60, "1m"))
@@ -40,15 +33,15 @@ impl RetentionConfig {
 
     /// Every setting and its value.
     pub(super) fn settings(self) -> Map<String, Json> {
-        super::print::object(json!({ "history": self.history, "final_runs": self.final_runs, "output": self.output }))
+        super::print::object(json!({ "history": self.history, "output": self.output }))
     }
 }
 
 /// A duration; or, where the design has a number, that many units.
-fn read(value: &Value<'_>, unit: u64, units_max: u64, least: u64, shown: &str) -> Option<Elapsed> {
+fn read(value: &Value<'_>, unit: u64, units_max: u64, shown: &str) -> Option<Elapsed> {
     let is_number = value.path.starts_with("engine.");
     let kept = if is_number { seconds(value.integer(1..=units_max)? * unit) } else { value.duration()? };
-    at_least(value, kept, least, shown)
+    at_least(value, kept, unit, shown)
 }
 
 fn at_least(value: &Value<'_>, kept: Elapsed, least: u64, shown: &str) -> Option<Elapsed> {

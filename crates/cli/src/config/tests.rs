@@ -485,9 +485,12 @@ fn the_names_of_the_executions_design_are_read() {
     );
     let ours = parse(
         "default_timezone = \"Asia/Tokyo\"\n[engine]\nexecutor_pool_size = 3\nexecutor_poll_interval_seconds = 2\n\
-         [retention]\nhistory = \"30d\"\nfinal_runs = \"72h\"\n",
+         [retention]\nhistory = \"30d\"\n",
     );
-    assert_eq!(theirs.engine.without_meaning, ["planner_interval_seconds", "lease_heartbeat_seconds"]);
+    assert_eq!(
+        theirs.engine.without_meaning,
+        ["planner_interval_seconds", "lease_heartbeat_seconds", "future_execution_ttl_hours"]
+    );
     assert_eq!(theirs.to_json(), ours.to_json());
     // A variable goes before the file, under either name.
     let file = "[engine]\nexecutor_max_pool_size = 3\n";

@@ -47,7 +47,6 @@ pub(crate) fn settings(config: &Config, zones: Zones, name: &str) -> Settings {
         lease: Elapsed::from_seconds(engine.lease_duration_seconds),
         poll: Elapsed::from_seconds(engine.executor_poll_interval_seconds),
         journal_kept: config.retention.history,
-        runs_kept: config.retention.final_runs,
         output_kept: config.retention.output,
         places: engine.executor_pool_size as usize,
         remote_places: config.conductor.max_running as usize,

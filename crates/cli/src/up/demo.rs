@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use jiff::Timestamp;
-use punctual_core::schedule::Schedule;
 use punctual_core::{Actor, By};
 use punctual_engine::edit::Editor;
 use punctual_store::Store;
@@ -28,8 +27,7 @@ pub(super) async fn refuse_others(store: &dyn Store, config: &Config) -> anyhow:
 
 /// Runs every schedule once, so that there is something to see at once.
 pub(super) async fn begin(store: &dyn Store, editor: &Editor, config: &Config, now: Timestamp) -> anyhow::Result<()> {
-    let schedules: Vec<Schedule> =
-        store.schedules(None, config.schedules.len()).await.context("reading the schedules")?;
+    let schedules = store.schedules(None, config.schedules.len()).await.context("reading the schedules")?;
     let reason = Some("the demo has something to show at once".to_owned());
     let editor = editor.by(By { reason, ..By::new(Actor::Operator) });
     for schedule in schedules {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use anyhow::Context;
 use jiff::Timestamp;
@@ -163,7 +164,7 @@ async fn all_schedules(store: &dyn Store) -> anyhow::Result<Vec<Schedule>> {
     loop {
         let page = store.schedules(all.last().map(|schedule| schedule.id), PAGE).await.context("reading schedules")?;
         let is_last = page.len() < PAGE;
-        all.extend(page);
+        all.extend(page.into_iter().map(Arc::unwrap_or_clone));
         if is_last {
             return Ok(all);
         }

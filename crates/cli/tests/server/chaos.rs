@@ -219,7 +219,7 @@ fn check_journal(address: &str) -> (usize, usize) {
     let store = PostgresStore::open_to_read(address).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let entries = runtime.block_on(store.entries(0, 1_000_000)).unwrap();
-    let mut world = World::beginning_at(1);
+    let mut world = World::default();
     let mut ends: BTreeMap<punctual_core::RunId, usize> = BTreeMap::new();
     let mut most = 0;
     for entry in &entries {
@@ -229,7 +229,7 @@ fn check_journal(address: &str) -> (usize, usize) {
             most = most.max(owned(&world));
             assert!(owned(&world) <= CAP, "entry {}: {} runs hold a place", entry.seq, owned(&world));
         }
-        if let Some(run) = entry.body.run().filter(|id| world.runs.get(id).is_some_and(|run| run.state.is_final())) {
+        if let Some((run, _)) = entry.body.ended() {
             *ends.entry(run).or_default() += 1;
         }
     }

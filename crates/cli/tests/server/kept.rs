@@ -47,7 +47,7 @@ fn wait<T>(asked: impl Future<Output = T>) -> T {
 type Names = BTreeMap<ScheduleId, Option<String>>;
 
 async fn names(store: &dyn Store) -> Result<Names> {
-    Ok(store.schedules(None, ALL).await?.into_iter().map(|schedule| (schedule.id, schedule.name)).collect())
+    Ok(store.schedules(None, ALL).await?.into_iter().map(|schedule| (schedule.id, schedule.name.clone())).collect())
 }
 
 fn past(item: &HistoryItem, names: &Names) -> Value {

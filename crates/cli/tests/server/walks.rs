@@ -106,7 +106,7 @@ impl Session {
     /// How many searches wait for the table of records. The server shows the beginning of a statement only.
     fn waiting(&self) -> i64 {
         let sql = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
-            WHERE NOT granted AND relation = 'records'::regclass AND query LIKE 'SELECT count(*) FROM (%'";
+            WHERE NOT granted AND relation = 'records'::regclass AND query LIKE 'SELECT count(*) FROM records%'";
         // In a transaction, what others do is seen as it was at the first look, unless it is forgotten.
         self.run("SELECT pg_stat_clear_snapshot()");
         self.runtime.block_on(self.client.query_one(sql, &[])).unwrap().get(0)

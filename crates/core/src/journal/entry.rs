@@ -1,14 +1,13 @@
 //! Entries: each commits with the change that it explains, and says enough to make that change again.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::world::ScheduleRecord;
 use crate::plan::{EarlyDecisions, Outage, SkipRange, expires_at};
-use crate::run::{Report, Run, RunEvent, SkipReason};
+use crate::run::{AttemptEnd, Outcome, Report, Run, RunEvent, RunState, SkipReason, Tally};
 use crate::schedule::{Cursor, Pause, Schedule, WorkflowStart};
 use crate::stable_hash::StableHash;
 use crate::time::{Slot, SlotKey, Zone};
@@ -92,11 +91,6 @@ pub enum Body {
     RunChanged(RunChange),
     /// An attempt came to its end: the record of what happened and what it cost.
     AttemptEnded(Box<Attempt>),
-    /// Final runs that ended before an instant, of slots before it that planning has passed, were let go. What happened to them stays in the journal.
-    RunsForgotten {
-        /// The instant.
-        before: Timestamp,
-    },
     /// A token was made.
     TokenMade {
         /// The token.
@@ -142,8 +136,6 @@ pub enum Body {
         /// Every epoch from now on is higher than this.
         epoch_floor: u64,
     },
-    /// A part of the world as it is here, so that earlier entries can be let go.
-    Checkpoint(Box<Checkpoint>),
 }
 
 impl Body {
@@ -160,14 +152,12 @@ impl Body {
             Body::RunsStarted { .. } => "runs_started",
             Body::RunChanged { .. } => "run_changed",
             Body::AttemptEnded(_) => "attempt_ended",
-            Body::RunsForgotten { .. } => "runs_forgotten",
             Body::TokenMade { .. } => "token_made",
             Body::TokenRevoked { .. } => "token_revoked",
             Body::NodeJoined { .. } => "node_joined",
             Body::NodeLeft { .. } => "node_left",
             Body::PlannerTaken { .. } => "planner_taken",
             Body::Restored { .. } => "restored",
-            Body::Checkpoint(_) => "checkpoint",
         }
     }
 
@@ -195,6 +185,28 @@ impl Body {
             Body::RunChanged(change) => change.by.as_ref(),
             _ => None,
         }
+    }
+
+    /// The schedule or run under whose id the entry is looked up later: what was asked for, and what happened to runs besides their
+    /// starts, skips and ends of attempts, which are found elsewhere.
+    pub fn subject(&self) -> Option<Uuid> {
+        match self {
+            Body::ScheduleChanged { schedule, .. } => Some(schedule.id.0),
+            Body::ScheduleDeleted { schedule, .. } => Some(schedule.0),
+            Body::RunAsked { run, .. } => Some(run.id.0),
+            Body::RunChanged(change) if !matches!(change.event, RunEvent::Skipped(_)) => Some(change.run.0),
+            _ => None,
+        }
+    }
+
+    /// The run that the entry has brought to its end, and its state.
+    pub fn ended(&self) -> Option<(RunId, RunState)> {
+        let (run, epoch, end) = match self {
+            Body::AttemptEnded(attempt) => (attempt.run, attempt.epoch, attempt.end?),
+            Body::RunChanged(change) => (change.run, change.epoch, change.end?),
+            _ => return None,
+        };
+        Some((run, end.state(epoch)))
     }
 
     /// The one run that the entry is about.
@@ -385,11 +397,18 @@ pub struct RunChange {
     /// The pause that it was skipped for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
+    /// What the run came to, if this was its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<RunEnd>,
+    /// How its last attempt had ended by then, if this was its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<AttemptEnd>,
 }
 
 impl RunChange {
-    /// Something happens to a run as it is now.
-    pub fn of(run: &Run, event: RunEvent) -> RunChange {
+    /// Something happens at an instant to a run as it is now.
+    pub fn of(run: &Run, event: RunEvent, at: Timestamp) -> RunChange {
+        let end = run.after(&event, at).ok().and_then(|after| RunEnd::of(&after));
         RunChange {
             run: run.id,
             epoch: run.epoch(),
@@ -402,6 +421,8 @@ impl RunChange {
             workflow: run.terms.work.workflow_start(),
             by: None,
             pause: None,
+            last_end: run.last_end.filter(|_| end.is_some()),
+            end,
         }
     }
 }
@@ -445,11 +466,15 @@ pub struct Attempt {
     /// The workflow that was to be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowStart>,
+    /// What the run came to, if nothing more is tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<RunEnd>,
 }
 
 impl Attempt {
-    /// The end of the attempt that `run` is at.
-    pub fn of(run: &Run, event: RunEvent, report: Report) -> Attempt {
+    /// The end, at an instant, of the attempt that `run` is at.
+    pub fn of(run: &Run, event: RunEvent, report: Report, at: Timestamp) -> Attempt {
+        let after = run.after(&event, at).ok();
         Attempt {
             run: run.id,
             epoch: run.epoch(),
@@ -463,9 +488,15 @@ impl Attempt {
             node: run.owner(),
             event,
             report,
-            retry_at: None,
+            retry_at: after.as_ref().and_then(Run::planned_for),
             workflow: run.terms.work.workflow_start(),
+            end: after.as_ref().and_then(RunEnd::of),
         }
+    }
+
+    /// What its run remembers of it, which has come to `state`: the same report twice gets the same answer.
+    pub fn last_end(&self, state: RunState) -> AttemptEnd {
+        AttemptEnd { epoch: self.epoch, digest: Attempt::digest(&self.event, &self.report), state }
     }
 
     /// A digest of what was reported: the same report twice is one report.
@@ -475,23 +506,52 @@ impl Attempt {
     }
 }
 
-/// A part of the world, as it is when it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What a run came to. With the entry that ended it, this is all that is kept of it: a run that is over is history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Checkpoint {
-    /// Which part this is, from 1.
-    pub part: u32,
-    /// How many there are.
-    pub parts: u32,
-    /// Schedules.
-    pub schedules: Vec<ScheduleRecord>,
-    /// Runs.
-    pub runs: Vec<Run>,
-    /// The days that have begun; in the last part.
-    pub days: BTreeMap<String, Date>,
-    /// The epoch floor; in the last part.
-    pub epoch_floor: u64,
-    /// The tokens; in the last part.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tokens: BTreeMap<TokenId, Token>,
+pub struct RunEnd {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The version of its schedule that it was carried out under; 0 without one.
+    #[serde(default)]
+    pub version: u64,
+    /// When it had become due.
+    pub due_at: Timestamp,
+    /// Tries that were counted.
+    pub attempts: u32,
+    /// How often an owner was lost or stopped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub losses: u32,
+    /// Whether its work ever began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_started: bool,
+    /// Whether it was called off while it was at work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cancelling: bool,
+}
+
+impl RunEnd {
+    /// The state of the run, whose last epoch is given.
+    pub fn state(&self, epoch: u64) -> RunState {
+        let tally = Tally { attempt: self.attempts, epoch, losses: self.losses };
+        RunState::Finished { outcome: self.outcome, tally }
+    }
+
+    /// The end of a run, if it is over.
+    pub fn of(run: &Run) -> Option<RunEnd> {
+        let RunState::Finished { outcome, tally } = run.state else { return None };
+        Some(RunEnd {
+            outcome,
+            version: run.version,
+            due_at: run.due_at,
+            attempts: tally.attempt,
+            losses: tally.losses,
+            has_started: run.has_started,
+            is_cancelling: run.is_cancelling,
+        })
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

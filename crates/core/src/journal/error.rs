@@ -80,18 +80,4 @@ pub enum JournalError {
         /// The day.
         date: jiff::civil::Date,
     },
-    /// A checkpoint that says something else than the entries before it.
-    #[error("the checkpoint in entry {seq} is not what the entries before it add up to: {what} differs")]
-    CheckpointDiffers {
-        /// The entry.
-        seq: u64,
-        /// What differs.
-        what: String,
-    },
-    /// A journal whose beginning has been let go does not begin with a checkpoint.
-    #[error("the journal begins with entry {seq}, which is no checkpoint")]
-    NoBeginning {
-        /// The first entry.
-        seq: u64,
-    },
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::entry::{Attempt, Body};
-use crate::run::RunEvent;
 use crate::run::figures::{COST, COST_MICROS_MAX, TOKENS_MAX, count, number};
+use crate::run::{Outcome, RunEvent};
 
 /// How an attempt, a run or a range of slots ended, in one of five words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +58,16 @@ impl Verdict {
         }
     }
 
+    /// How a run ended, in one word.
+    pub fn of_outcome(outcome: Outcome) -> Verdict {
+        match outcome {
+            Outcome::Succeeded => Verdict::Succeeded,
+            Outcome::Failed(_) | Outcome::Unknown => Verdict::Failed,
+            Outcome::Cancelled => Verdict::Cancelled,
+            Outcome::Skipped(_) => Verdict::Skipped,
+        }
+    }
+
     /// How something ended that an event has ended; `None` if it goes on.
     pub(super) fn of(event: &RunEvent) -> Option<Verdict> {
         match event {
@@ -85,11 +95,7 @@ impl Body {
         match self {
             Body::AttemptEnded(attempt) => attempt.mark(at),
             Body::RunChanged(change) => Some(Mark {
-                // Silence is a no: what was never approved is called off.
-                verdict: match change.event {
-                    RunEvent::WaitExpired { .. } => Verdict::Cancelled,
-                    ref event => Verdict::of(event)?,
-                },
+                verdict: Verdict::of_outcome(change.end?.outcome),
                 agent: &change.agent,
                 project: change.project.as_deref(),
                 is_final: true,

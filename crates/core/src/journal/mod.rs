@@ -1,12 +1,14 @@
 //! The journal: what happened, in order. The present is what it folds to.
 
+mod ended;
 mod entry;
 mod error;
 mod mark;
 mod record;
 mod world;
 
-pub use entry::{Attempt, Body, Checkpoint, Entry, PlanEntry, PlannedRun, RunChange, SkipEntry, checksum};
+pub use ended::EndedRun;
+pub use entry::{Attempt, Body, Entry, PlanEntry, PlannedRun, RunChange, RunEnd, SkipEntry, checksum};
 pub use error::JournalError;
 pub use mark::{Mark, Verdict};
 pub use record::{RecordState, StartRecord, WORKFLOW_ID};

@@ -89,7 +89,7 @@ impl Attempt {
 impl RunChange {
     fn record(&self, at: Timestamp) -> Option<StartRecord<'_>> {
         let start = self.workflow.as_ref()?;
-        Verdict::of(&self.event)?;
+        self.end?;
         let (note, scheduled_at) = (Some(word_of(&self.event)), self.scheduled_at);
         Some(StartRecord { start, state: RecordState::Failed, workflow_id: None, note, scheduled_at, executed_at: at })
     }
@@ -115,6 +115,7 @@ fn word_of(event: &RunEvent) -> String {
         RunEvent::OwnerLost { .. } => "the node that started it was lost".to_owned(),
         RunEvent::Stopped { .. } => "the node that started it was stopped".to_owned(),
         RunEvent::WaitExpired { .. } => "nobody approved it in time".to_owned(),
+        RunEvent::HandedBack { .. } | RunEvent::Waits { .. } => "cancelled".to_owned(),
         RunEvent::Failed { code, .. } => format!("failed: {code:?}"),
         _ => "it did not come to it".to_owned(),
     }

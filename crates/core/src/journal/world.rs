@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Attempt, Body, Checkpoint, Entry, PlanEntry};
+use super::entry::{Attempt, Body, Entry, PlanEntry};
 use super::error::JournalError;
 use crate::plan::Outage;
-use crate::run::{AttemptEnd, Run, RunEvent, RunState, Terms};
+use crate::run::{Run, RunEvent, RunState, Terms};
 use crate::schedule::{Overlap, Schedule, Trigger};
 use crate::time::SlotKey;
 use crate::{RunId, ScheduleId, Token, TokenId};
@@ -25,7 +25,7 @@ pub struct World {
     pub seq: u64,
     /// Every schedule that exists.
     pub schedules: BTreeMap<ScheduleId, ScheduleRecord>,
-    /// Every run that exists, final ones included until retention takes them.
+    /// Every run that is not over. One that is over is history: its last entry says what it came to.
     pub runs: BTreeMap<RunId, Run>,
     /// The last day that has begun, by zone.
     pub days: BTreeMap<String, Date>,
@@ -33,8 +33,6 @@ pub struct World {
     pub epoch_floor: u64,
     /// The tokens.
     pub tokens: Arc<BTreeMap<TokenId, Token>>,
-    /// The part of a checkpoint that must come next, while the beginning of a journal is being rebuilt.
-    pub(super) rebuilds: Option<u32>,
 }
 
 /// A schedule, and how far its planning has come.
@@ -65,24 +63,6 @@ impl ScheduleRecord {
 }
 
 impl World {
-    /// A world whose journal begins with entry `seq`: what was before it comes from the checkpoint there.
-    pub fn beginning_at(seq: u64) -> World {
-        let rebuilds = (1 < seq).then_some(1);
-        World { seq: seq.saturating_sub(1), rebuilds, ..World::default() }
-    }
-
-    /// Runs that retention lets go which reaches up to an instant: they have ended before, and their slot lies before too.
-    ///
-    /// While the plan of its schedule may come to its slot again, a run stands for it: it was called off before a pause.
-    pub fn forgotten(&self, before: Timestamp) -> impl Iterator<Item = RunId> {
-        let is_old = move |run: &&Run| run.scheduled_at < before && run.ended_at.is_some_and(|at| at < before);
-        let is_passed = |run: &&Run| {
-            let record = run.schedule.filter(|_| run.key.is_slot()).and_then(|id| self.schedules.get(&id));
-            record.is_none_or(|record| run.scheduled_at <= record.schedule.cursor.at)
-        };
-        self.runs.values().filter(is_old).filter(is_passed).map(|run| run.id)
-    }
-
     /// Takes in the next entry, whole or not at all.
     pub fn apply(&mut self, entry: &Entry) -> Result<(), JournalError> {
         if entry.seq != self.seq + 1 {
@@ -96,12 +76,8 @@ impl World {
 
     /// Whether an entry can have happened: every error is found here, before anything changes.
     fn check(&self, entry: &Entry) -> Result<(), JournalError> {
-        if self.rebuilds.is_some() && !matches!(entry.body, Body::Checkpoint(_)) {
-            return Err(JournalError::NoBeginning { seq: entry.seq });
-        }
         match &entry.body {
             Body::ScheduleChanged { .. }
-            | Body::RunsForgotten { .. }
             | Body::NodeJoined { .. }
             | Body::NodeLeft { .. }
             | Body::PlannerTaken { .. }
@@ -137,7 +113,6 @@ impl World {
                 self.check_epoch(attempt.run, attempt.epoch)?;
                 self.check_event(attempt.run, &attempt.event, entry.at)
             }
-            Body::Checkpoint(checkpoint) => self.check_checkpoint(checkpoint, entry.seq),
         }
     }
 
@@ -208,32 +183,6 @@ impl World {
         after.take(event, at).map_err(|cause| JournalError::Illegal { run: id, cause })
     }
 
-    /// At the beginning of a journal a checkpoint is the truth; anywhere else it is a claim that must hold.
-    fn check_checkpoint(&self, checkpoint: &Checkpoint, seq: u64) -> Result<(), JournalError> {
-        if let Some(part) = self.rebuilds {
-            return if part == checkpoint.part { Ok(()) } else { Err(JournalError::NoBeginning { seq }) };
-        }
-        let differs = |what: String| Err(JournalError::CheckpointDiffers { seq, what });
-        for record in &checkpoint.schedules {
-            if self.schedules.get(&record.schedule.id) != Some(record) {
-                return differs(format!("schedule {}", record.schedule.id));
-            }
-        }
-        for run in &checkpoint.runs {
-            if self.runs.get(&run.id) != Some(run) {
-                return differs(format!("run {}", run.id));
-            }
-        }
-        let is_last = checkpoint.part == checkpoint.parts;
-        if is_last && (checkpoint.days != self.days || checkpoint.epoch_floor != self.epoch_floor) {
-            return differs("the day or the epoch floor".to_owned());
-        }
-        if is_last && checkpoint.tokens != *self.tokens {
-            return differs("the tokens".to_owned());
-        }
-        Ok(())
-    }
-
     /// Carries out what has been checked.
     fn take(&mut self, entry: &Entry) {
         let at = entry.at;
@@ -256,10 +205,6 @@ impl World {
             Body::RunsStarted { runs } => runs.iter().for_each(|id| self.take_event(*id, &RunEvent::Started, at)),
             Body::RunChanged(change) => self.take_event(change.run, &change.event, at),
             Body::AttemptEnded(attempt) => self.take_attempt(attempt, at),
-            Body::RunsForgotten { before } => {
-                let gone: Vec<RunId> = self.forgotten(*before).collect();
-                gone.iter().for_each(|id| drop(self.runs.remove(id)));
-            }
             Body::PlannerTaken { outage, .. } => self.take_outage(*outage),
             Body::TokenMade { token, .. } => {
                 Arc::make_mut(&mut self.tokens).insert(token.id, (**token).clone());
@@ -269,7 +214,6 @@ impl World {
                 self.epoch_floor = *epoch_floor;
                 self.runs.values_mut().for_each(|run| run.state.raise_epoch(*epoch_floor));
             }
-            Body::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint),
         }
     }
 
@@ -327,6 +271,13 @@ impl World {
     }
 
     fn take_event(&mut self, id: RunId, event: &RunEvent, at: Timestamp) {
+        self.take_event_of_live(id, event, at);
+        if self.runs[&id].state.is_final() {
+            self.runs.remove(&id);
+        }
+    }
+
+    fn take_event_of_live(&mut self, id: RunId, event: &RunEvent, at: Timestamp) {
         let run = self.runs.get_mut(&id).expect("the entry has been checked");
         let had_started = run.has_started;
         run.take(event, at).expect("the entry has been checked");
@@ -349,9 +300,8 @@ impl World {
 
     fn take_attempt(&mut self, attempt: &Attempt, at: Timestamp) {
         self.take_event(attempt.run, &attempt.event, at);
-        let run = self.runs.get_mut(&attempt.run).expect("the entry has been checked");
-        let digest = Attempt::digest(&attempt.event, &attempt.report);
-        run.last_end = Some(AttemptEnd { epoch: attempt.epoch, digest, state: run.state });
+        let Some(run) = self.runs.get_mut(&attempt.run) else { return };
+        run.last_end = Some(attempt.last_end(run.state));
     }
 
     /// What may have missed a slot is marked, and finds out by itself which.
@@ -359,20 +309,6 @@ impl World {
         let Some(outage) = outage else { return };
         for record in self.schedules.values_mut().filter(|record| record.may_miss(&outage)) {
             record.outage = Some(record.outage.map_or(outage, |earlier| earlier.and(outage)));
-        }
-    }
-
-    fn take_checkpoint(&mut self, checkpoint: &Checkpoint) {
-        let Some(part) = self.rebuilds else { return };
-        let schedules = checkpoint.schedules.iter().map(|record| (record.schedule.id, record.clone()));
-        self.schedules.extend(schedules);
-        self.runs.extend(checkpoint.runs.iter().map(|run| (run.id, run.clone())));
-        self.rebuilds = Some(part + 1);
-        if checkpoint.part == checkpoint.parts {
-            self.days.clone_from(&checkpoint.days);
-            self.epoch_floor = checkpoint.epoch_floor;
-            self.tokens = Arc::new(checkpoint.tokens.clone());
-            self.rebuilds = None;
         }
     }
 

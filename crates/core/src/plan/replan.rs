@@ -28,7 +28,7 @@ pub struct Standing {
 pub enum StandingState {
     /// Planned and untouched: it may be withdrawn, and its slot may come back.
     Planned,
-    /// Claimed, at work, finished, skipped, or cancelled by a person: the slot has its answer for good.
+    /// Claimed, or at work: the slot has its answer for good. What is over stands for nothing: the cursor has passed its slot.
     Answered,
 }
 

@@ -116,6 +116,13 @@ impl Run {
         }
     }
 
+    /// What it is after something has happened to it at an instant.
+    pub fn after(&self, event: &RunEvent, at: Timestamp) -> Result<Run, IllegalTransition> {
+        let mut after = self.clone();
+        after.take(event, at)?;
+        Ok(after)
+    }
+
     /// Takes in what happened to it at an instant.
     pub fn take(&mut self, event: &RunEvent, at: Timestamp) -> Result<(), IllegalTransition> {
         let terms = &self.terms;

@@ -42,6 +42,18 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Whether they are what a schedule says about its runs now.
+    pub fn are_of(&self, schedule: &Schedule) -> bool {
+        let policy = &schedule.policy;
+        (self.priority, self.retry, self.after_loss, self.timeout)
+            == (policy.priority, policy.retry, policy.after_loss, policy.timeout)
+            && (self.overlap, self.max_delay, self.max_concurrent, self.risk_gate)
+                == (policy.overlap, policy.max_delay, policy.max_concurrent, policy.risk_gate)
+            && self.concurrency == policy.concurrency
+            && self.project == schedule.project
+            && self.work == schedule.work
+    }
+
     /// What a schedule says about its runs now.
     pub fn of(schedule: &Schedule) -> Terms {
         let policy = &schedule.policy;

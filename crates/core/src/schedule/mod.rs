@@ -236,6 +236,44 @@ pub enum CompileError {
 }
 
 impl Schedule {
+    /// Whether another is defined the same, however far either has come.
+    pub fn is_defined_as(&self, other: &Schedule) -> bool {
+        // Every field is named: a new one has to be told apart from how far a schedule has come.
+        let Schedule {
+            id,
+            version,
+            face,
+            name,
+            project,
+            origin,
+            work,
+            trigger,
+            zone,
+            calendar,
+            bounds,
+            jitter,
+            policy,
+            state,
+            cursor: _,
+            early: _,
+            runs_started: _,
+            read_until: _,
+            description,
+            tags,
+            created_by,
+            updated_by,
+            created_at,
+            updated_at,
+        } = self;
+        (*id, *version, *face, *bounds, *jitter) == (other.id, other.version, other.face, other.bounds, other.jitter)
+            && (*created_at, *updated_at) == (other.created_at, other.updated_at)
+            && (name, project, zone, calendar) == (&other.name, &other.project, &other.zone, &other.calendar)
+            && (origin, state, trigger, policy) == (&other.origin, &other.state, &other.trigger, &other.policy)
+            && (description, tags) == (&other.description, &other.tags)
+            && (created_by, updated_by) == (&other.created_by, &other.updated_by)
+            && *work == other.work
+    }
+
     /// The pause for which its slots and runs are skipped now, if that is the reason.
     pub fn pause_behind(&self, reason: SkipReason) -> Option<&Pause> {
         match &self.state {

@@ -336,6 +336,32 @@ async fn a_store_that_fails_for_a_while_costs_that_while() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_old_is_let_go_and_where_that_fails_nothing_else_does() {
+    let mut world = World::at("08:59:30");
+    world.settings.journal_kept = punctual_core::Elapsed::from_seconds(600);
+    let id = world.create(json!({
+        "trigger": {"cron": [{"expression": "* * * * *"}]}, "work": {"agent": {"agent": "quick"}},
+    }));
+    let mut live = Live::start(world, Work::Succeeds);
+    let gone = |live: &Live| live.world.look(|state| state.base.seq);
+    let started = |live: &Live| live.world.schedule(id).runs_started;
+    live.world.door.break_all("prune", Fault::Refused);
+    live.pass(1_200).await;
+    assert_eq!((gone(&live), started(&live)), (0, 20));
+    assert_eq!(live.world.every_slot_has_one_answer(id), 20);
+    // It is tried again soon, and what else fails does not keep it from being done.
+    live.world.door.break_all("forget_answers", Fault::Lasting);
+    live.pass(90).await;
+    let oldest = live.world.entries()[0].at;
+    assert!(live.world.now - seconds(690) <= oldest && oldest <= live.world.now - seconds(540), "{oldest}");
+    let seq = live.world.look(|state| state.world.seq);
+    live.pass(3_600).await;
+    assert!(seq < gone(&live), "it goes on");
+    assert_eq!(started(&live), 81);
+    live.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leap_of_the_clock_by_years_is_doubted_and_fires_nothing_when_it_is_repaired() {
     let mut world = World::at("08:59:30");
     let id = world.create(json!({
@@ -356,7 +382,6 @@ async fn a_leap_of_the_clock_by_years_is_doubted_and_fires_nothing_when_it_is_re
 #[tokio::test(start_paused = true)]
 async fn a_leap_that_nobody_repairs_is_believed_after_ten_minutes_and_is_an_outage() {
     let mut world = World::at("08:59:30");
-    world.settings.runs_kept = punctual_core::Elapsed::from_seconds(30 * 86_400);
     let id = world.create(json!({
         "trigger": {"cron": [{"expression": "0 * * * *"}]}, "work": {"agent": {"agent": "quick"}},
     }));

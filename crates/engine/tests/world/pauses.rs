@@ -289,6 +289,35 @@ fn a_one_shot_that_is_edited_or_resumed_at_its_very_instant_has_one_answer() {
     }
 }
 
+#[test]
+fn a_one_shot_that_an_edit_brings_back_at_its_very_instant_has_its_answer() {
+    let nine = json!({"trigger": {"at": "2026-01-05T09:00:00Z"}});
+    let daily = json!({"trigger": {"cron": [{"expression": "0 12 * * *"}]}});
+    let every = json!({"trigger": {"every": {"interval": "1h", "anchor": "2026-01-05T00:00:00Z"}}});
+    for (way, first, edits) in [
+        (Way::Succeeds, &nine, vec![&daily, &nine]),
+        (Way::Stays, &nine, vec![&daily, &nine]),
+        (Way::Succeeds, &every, vec![&nine]),
+        (Way::Fails, &every, vec![&daily, &nine]),
+    ] {
+        let mut world = World::at("08:30");
+        world.node("a");
+        world.work("reporter", way);
+        let id = world.create(first.clone());
+        world.advance_to("09:00");
+        edits.iter().for_each(|fields| world.edit(id, (*fields).clone()));
+        world.settle();
+        assert_eq!(world.starts(id), ["09:00 at 09:00"], "{way:?} {first} {edits:?}");
+        world.work("reporter", Way::Succeeds);
+        if let Some(run) = world.recorded(id).into_iter().find(|run| run.owner().is_some()) {
+            world.finish(run.id);
+        }
+        world.advance(hours(2));
+        assert_eq!(world.schedule(id).state, ScheduleState::Ended(EndReason::Done), "{way:?} {first} {edits:?}");
+        assert_eq!(world.recorded(id).len(), 1);
+    }
+}
+
 /// An hourly schedule that makes up for pauses as it does for outages.
 fn made_up_for(world: &mut World) -> ScheduleId {
     world.create(json!({

@@ -16,13 +16,7 @@ impl State {
     /// In which parts this differs from a state that is opened from rows, derived data included. When lanes had their turn is
     /// known only to who was there, and is not compared.
     pub fn differences(&mut self, rows: &World) -> Vec<String> {
-        let live = rows.runs.iter().filter(|(_, run)| !run.state.is_final());
-        let mut world = World::beginning_at(1);
-        world.runs = live.map(|(id, run)| (*id, run.clone())).collect();
-        (world.seq, world.epoch_floor) = (rows.seq, rows.epoch_floor);
-        (world.days, world.tokens) = (rows.days.clone(), rows.tokens.clone());
-        world.schedules.clone_from(&rows.schedules);
-        let mut opened = State::new(world);
+        let mut opened = State::new(rows.clone());
         opened.settle_order();
         self.settle_order();
         let (own, other) = (&self.world, &opened.world);

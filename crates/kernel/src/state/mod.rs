@@ -1,12 +1,15 @@
-//! The mirror: schedules and the runs that are not over, in memory, indexed for claiming.
+//! The state: schedules and the runs that are not over, in memory, indexed for claiming and for lists.
 //!
-//! A store that many nodes write to keeps one in each of them. In: rows as they were at one entry of the journal, then
-//! every entry behind it. Out: what a change wants to read, and which runs a claim takes. Invariant: it is what looking at
-//! every row would give; whoever doubts that throws it away and reads the rows again.
+//! Every process keeps one. In: a snapshot as it was at one entry of the journal, then every entry after it. Out: what a change
+//! wants to read, which runs a start takes, and what lists show. Invariant: it is what the entries fold to; a process that doubts
+//! that throws it away and opens it again.
 
 mod differences;
 mod lanes;
+mod lists;
 mod order;
+mod reads;
+mod snapshot;
 mod sweep;
 mod take;
 mod timers;
@@ -22,7 +25,11 @@ use punctual_core::schedule::Schedule;
 use punctual_core::{NodeId, RunId, ScheduleId};
 
 use self::lanes::Lanes;
+use self::lists::Lists;
 use self::order::{Order, may_wait, starts_blocked};
+pub use self::reads::Walked;
+use self::snapshot::Unsaved;
+pub use self::snapshot::{Rest, SnapshotPiece};
 use self::timers::Timers;
 use crate::change::{Name, Wants, name_of};
 use crate::types::{ClaimRequest, ClaimedRun, MOMENT};
@@ -33,6 +40,8 @@ pub struct State {
     world: World,
     lanes: Lanes,
     order: Order,
+    lists: Lists,
+    unsaved: Unsaved,
     /// Planned runs by when they are too late, and runs that wait by when they have waited long enough.
     expiring: BTreeSet<(Timestamp, RunId)>,
     waiting: BTreeSet<(Timestamp, RunId)>,
@@ -67,7 +76,18 @@ impl State {
         (mirror.world.days, mirror.world.tokens) = (world.days, world.tokens);
         world.schedules.into_values().for_each(|record| mirror.put_schedule(record));
         world.runs.into_values().for_each(|run| mirror.put_run(run));
+        mirror.unsaved = Unsaved::default();
         mirror
+    }
+
+    /// The number of the last entry in it.
+    pub fn seq(&self) -> u64 {
+        self.world.seq
+    }
+
+    /// Everything that entries come to.
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     /// Every epoch is higher than this.
@@ -101,26 +121,23 @@ impl State {
         std::mem::take(&mut self.touched)
     }
 
-    /// Every schedule.
-    pub fn schedules(&self) -> impl Iterator<Item = ScheduleId> {
-        self.world.schedules.keys().copied()
-    }
-
     /// Reads what a change wants, as far as it is here: slots and runs that are over are not.
     pub fn piece(&self, wants: &Wants) -> World {
-        let mut piece = World::beginning_at(1);
+        let mut piece = World::default();
         (piece.seq, piece.epoch_floor) = (self.world.seq, self.world.epoch_floor);
         piece.days.clone_from(&self.world.days);
         piece.tokens = Arc::clone(&self.world.tokens);
         let mut runs = wants.runs.clone();
-        if let Some(siblings) = wants.planned_of.and_then(|schedule| self.order.schedules.get(&schedule)) {
+        for siblings in wants.planned_of.iter().filter_map(|schedule| self.order.schedules.get(schedule)) {
             runs.extend(siblings.planned.iter().map(|(_, id)| *id));
         }
+        runs.extend(wants.slots.iter().filter_map(|(schedule, key)| self.lists.run_of_event(*schedule, key)));
         for siblings in wants.at_work_of.iter().filter_map(|schedule| self.order.schedules.get(schedule)) {
             runs.extend(siblings.at_work_or_parked());
         }
         piece.runs = runs.iter().filter_map(|id| Some((*id, self.world.runs.get(id)?.clone()))).collect();
         let mut schedules = wants.schedules.clone();
+        wants.missed_by.iter().for_each(|outage| schedules.extend(self.missed_by(outage)));
         schedules.extend(piece.runs.values().filter_map(|run| run.schedule));
         schedules.extend(wants.names.iter().filter_map(|name| self.names.get(name)));
         self.add_schedules(&mut piece, &schedules);
@@ -139,6 +156,8 @@ impl State {
         if run.state.is_final() {
             return;
         }
+        self.unsaved.note_run(run.id, false);
+        self.lists.add_run(&run);
         self.order.add(&run);
         if let Some(ready_at) = run.planned_for() {
             self.lanes.add(&Lane::of(&run.terms), ready_at, run.id, starts_blocked(&run));
@@ -158,6 +177,8 @@ impl State {
     /// A run is gone.
     pub fn remove_run(&mut self, id: RunId) {
         let Some(run) = self.world.runs.remove(&id) else { return };
+        self.unsaved.note_run(id, true);
+        self.lists.remove_run(&run);
         self.order.remove(&run);
         if let Some(ready_at) = run.planned_for() {
             self.lanes.remove(&Lane::of(&run.terms), ready_at, id);
@@ -181,7 +202,9 @@ impl State {
     /// A schedule is this now.
     pub fn put_schedule(&mut self, record: ScheduleRecord) {
         let id = record.schedule.id;
-        self.remove_schedule(id);
+        let before = self.take_schedule(id);
+        self.unsaved.note_schedule(before.as_ref().map(|it| &*it.schedule), Some(&record.schedule));
+        self.lists.add_schedule(&record);
         self.timers.add(&record);
         self.names.extend(name_of(&record.schedule).map(|name| (name, id)));
         self.world.schedules.insert(id, record);
@@ -189,11 +212,18 @@ impl State {
 
     /// A schedule is gone. Its runs may stay.
     pub fn remove_schedule(&mut self, id: ScheduleId) {
-        let Some(record) = self.world.schedules.remove(&id) else { return };
+        let before = self.take_schedule(id);
+        self.unsaved.note_schedule(before.as_ref().map(|it| &*it.schedule), None);
+    }
+
+    fn take_schedule(&mut self, id: ScheduleId) -> Option<ScheduleRecord> {
+        let record = self.world.schedules.remove(&id)?;
+        self.lists.remove_schedule(&record);
         self.timers.remove(&record);
         if let Some(name) = name_of(&record.schedule) {
             self.names.remove(&name);
         }
+        Some(record)
     }
 
     /// Puts back a piece that a command has changed, and notes how to undo that.
@@ -233,8 +263,11 @@ impl State {
             }
         }
         self.lanes.forget_turns();
-        self.world.days.clone_from(&piece.days);
-        self.world.tokens = Arc::clone(&piece.tokens);
+        if self.world.days != piece.days || !Arc::ptr_eq(&self.world.tokens, &piece.tokens) {
+            self.world.days.clone_from(&piece.days);
+            self.world.tokens = Arc::clone(&piece.tokens);
+            self.unsaved.note_rest();
+        }
         self.world.seq = piece.seq;
     }
 
@@ -256,44 +289,19 @@ impl State {
     pub(crate) fn raise_epochs(&mut self, epoch_floor: u64) {
         self.world.epoch_floor = epoch_floor;
         self.world.runs.values_mut().for_each(|run| run.state.raise_epoch(epoch_floor));
+        self.world.runs.keys().for_each(|id| self.unsaved.note_run(*id, true));
+        self.unsaved.note_rest();
         self.touched.extend(self.owned.values().flatten());
     }
 
     /// Takes in an entry that another process wrote.
     pub fn follow(&mut self, entry: &Entry) -> Result<(), JournalError> {
-        let wants = match &entry.body {
-            Body::ScheduleChanged { schedule, .. } => {
-                Wants { schedules: [schedule.id].into(), planned_of: Some(schedule.id), ..Wants::default() }
-            }
-            Body::ScheduleDeleted { schedule, .. } => Wants { schedules: [*schedule].into(), ..Wants::default() },
-            Body::Planned(plan) => {
-                let runs = plan.withdrawn.iter().copied().chain(plan.moved.iter().map(|run| run.id));
-                Wants { schedules: [plan.schedule].into(), ..Wants::runs(runs) }
-            }
-            Body::Skipped(skip) => Wants { schedules: [skip.schedule].into(), ..Wants::default() },
-            Body::RunAsked { run, .. } => Wants { schedules: run.schedule.into_iter().collect(), ..Wants::default() },
-            Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => Wants::runs(runs.iter().copied()),
-            Body::RunChanged(change) => Wants::runs([change.run]),
-            Body::AttemptEnded(attempt) => Wants::runs([attempt.run]),
-            Body::PlannerTaken { outage: Some(outage), .. } => {
-                Wants { schedules: self.missed_by(outage), ..Wants::default() }
-            }
-            Body::DayStarted { .. }
-            | Body::TokenMade { .. }
-            | Body::TokenRevoked { .. }
-            | Body::PlannerTaken { outage: None, .. }
-            | Body::NodeJoined { .. }
-            | Body::NodeLeft { .. } => Wants::default(),
-            // What is over is not here, and a checkpoint says what is.
-            Body::RunsForgotten { .. } | Body::Checkpoint(_) => {
-                return self.skip(entry);
-            }
-            Body::Restored { epoch_floor } => {
-                self.skip(entry)?;
-                self.raise_epochs(*epoch_floor);
-                return Ok(());
-            }
-        };
+        if let Body::Restored { epoch_floor } = entry.body {
+            self.skip(entry)?;
+            self.raise_epochs(epoch_floor);
+            return Ok(());
+        }
+        let wants = Wants::of_entry(&entry.body);
         let before = self.piece(&wants);
         let mut piece = before.clone();
         piece.apply(entry)?;

@@ -128,7 +128,10 @@ impl State {
         for leader in leaders {
             followers.extend(self.order.following.get(&leader).into_iter().flatten());
         }
-        for schedule in std::mem::take(&mut self.order.changed) {
+        let mut changed = std::mem::take(&mut self.order.changed);
+        // One that waits for no start any more may hold up others, and may find another at work.
+        changed.extend(followers.iter().filter_map(|id| self.world.runs.get(id)?.schedule));
+        for schedule in changed {
             let Some(siblings) = self.order.schedules.get(&schedule) else { continue };
             let mut asked: BTreeSet<RunId> = siblings.open.union(&siblings.parked).copied().collect();
             asked.extend(self.first_that_waits(siblings));
@@ -144,8 +147,10 @@ impl State {
         let siblings = run.schedule.and_then(|schedule| self.order.schedules.get(&schedule));
         let active = siblings.and_then(|siblings| siblings.active.first().copied());
         let first = siblings.and_then(|siblings| self.first_that_waits(siblings));
-        let mut around = World::beginning_at(1);
-        for id in [Some(id), run.follows, active, first].into_iter().flatten() {
+        // Whether the one that it follows holds it up depends on whether that waits for another in turn.
+        let leads_leader = run.follows.and_then(|leader| self.world.runs.get(&leader)?.follows);
+        let mut around = World::default();
+        for id in [Some(id), run.follows, leads_leader, active, first].into_iter().flatten() {
             around.runs.extend(self.world.runs.get(&id).map(|run| (id, run.clone())));
         }
         let is_blocked = around.is_blocked(run);

@@ -25,7 +25,7 @@ pub(super) struct Timers {
     /// Those that no time is known for, and that may have slots.
     untimed: BTreeSet<ScheduleId>,
     /// Those with an outage that is not caught up.
-    outages: BTreeSet<ScheduleId>,
+    outages: BTreeSet<(Option<Timestamp>, ScheduleId)>,
 }
 
 impl Timers {
@@ -37,7 +37,7 @@ impl Timers {
             None => drop(self.untimed.insert(id)),
         }
         if record.outage.is_some() {
-            self.outages.insert(id);
+            self.outages.insert((record.plan_at, id));
         }
     }
 
@@ -48,13 +48,26 @@ impl Timers {
             Some(at) => drop(self.planned.remove(&(at, id))),
             None => drop(self.untimed.remove(&id)),
         }
-        self.outages.remove(&id);
+        self.outages.remove(&(record.plan_at, id));
     }
 
     /// When the next schedule that is not due yet is.
     pub(super) fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
         let after = (now, ScheduleId(uuid::Uuid::max()));
         self.ready.range((Bound::Excluded(after), Bound::Unbounded)).next().map(|(at, _)| *at)
+    }
+
+    /// When the first schedule wants to be planned.
+    pub(super) fn first(&self) -> Option<Timestamp> {
+        let firsts = [self.ready.first(), self.planned.first()];
+        firsts.into_iter().flatten().map(|(at, _)| *at).min()
+    }
+
+    /// Schedules that are due, and those with an outage.
+    pub(super) fn to_plan(&self, now: Timestamp, limit: usize) -> BTreeSet<ScheduleId> {
+        let until = ..=(now, ScheduleId(uuid::Uuid::max()));
+        let due = self.ready.range(until).take(limit).chain(self.planned.range(until).take(limit));
+        due.map(|(_, id)| *id).chain(self.outages.iter().take(limit).map(|(_, id)| *id)).collect()
     }
 
     fn due(&self, now: Timestamp) -> impl Iterator<Item = ScheduleId> {
@@ -85,11 +98,11 @@ impl State {
     pub(crate) fn missed_by(&self, outage: &Outage) -> BTreeSet<ScheduleId> {
         let until = ..=(outage.until, ScheduleId(uuid::Uuid::max()));
         let timed = self.timers.ready.range(until).chain(self.timers.planned.range(until)).map(|(_, id)| *id);
-        let ids = timed.chain(self.timers.untimed.iter().copied()).chain(self.timers.outages.iter().copied());
+        let ids = timed.chain(self.timers.untimed.iter().copied()).chain(self.timers.outages.iter().map(|(_, id)| *id));
         ids.filter(|id| self.world.schedules[id].may_miss(outage)).collect()
     }
 
-    fn live_runs(&self, schedule: ScheduleId) -> LiveRuns {
+    pub(super) fn live_runs(&self, schedule: ScheduleId) -> LiveRuns {
         let Some(siblings) = self.order.schedules.get(&schedule) else { return LiveRuns::default() };
         let ids = siblings.active.iter().chain(siblings.planned.iter().map(|(_, id)| id));
         let mut runs = LiveRuns::default();

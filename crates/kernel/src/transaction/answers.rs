@@ -18,9 +18,13 @@ impl Transaction<'_> {
     /// Notes that a request has been carried out, and what it was about.
     pub fn note_answer(&mut self, by: Option<&By>, subject: Uuid, at: Timestamp) {
         if let Some(once) = by.and_then(|by| by.once.as_ref()) {
-            let answered = Answered { digest: once.digest, subject, at };
-            self.found.answers.insert(once.key.clone(), answered);
-            self.changes.answers.insert(once.key.clone(), answered);
+            self.put_answer(once.key.clone(), Answered { digest: once.digest, subject, at });
         }
+    }
+
+    /// Keeps an answer under a key.
+    pub(super) fn put_answer(&mut self, key: String, answered: Answered) {
+        self.found.answers.insert(key.clone(), answered);
+        self.changes.answers.insert(key, answered);
     }
 }

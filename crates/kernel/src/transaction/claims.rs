@@ -1,12 +1,13 @@
 //! Claiming, settling, finishing.
 
 use jiff::Timestamp;
-use punctual_core::journal::Body;
+use punctual_core::RunId;
+use punctual_core::journal::{Body, EndedRun};
 use punctual_core::run::{Run, RunState};
 
 use super::Transaction;
 use crate::admission::{self, Admitted};
-use crate::change::{self, AGENT_GONE_AFTER, SWEEP_MAX, Wants};
+use crate::change::{self, AGENT_GONE_AFTER, Draft, SWEEP_MAX, Wants};
 use crate::due::write_due;
 use crate::error::{KernelError, Result};
 use crate::types::{AttemptReport, ClaimRequest, Claimed, RunWritten, Settlement, StartRequest, Started, StartedRun};
@@ -130,8 +131,15 @@ impl Transaction<'_> {
 
     /// Writes how attempts ended. One reply each, in order.
     pub fn finish(&mut self, now: Timestamp, reports: Vec<AttemptReport>) -> Vec<RunWritten> {
-        let wants = Wants::runs(reports.iter().map(|report| report.run));
-        self.change(&wants, now, |draft| change::finish(draft, reports))
+        let mut draft = self.draft(&Wants::runs(reports.iter().map(|report| report.run)), now);
+        let before = draft.world.clone();
+        let ended = |draft: &Draft, id: RunId| {
+            let here = draft.entries.iter().rfind(|entry| entry.body.run() == Some(id));
+            here.and_then(EndedRun::of).or_else(|| self.ended(id))
+        };
+        let written = change::finish(&mut draft, reports, ended);
+        self.save(before, draft);
+        written
     }
 
     /// Agents that were last seen too long ago, and that no living node has.

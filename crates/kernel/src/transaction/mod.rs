@@ -1,7 +1,7 @@
-//! Transaction: what the verbs of a store do to its mirror, and the rows and entries that follow from it.
+//! Transaction: what commands do to the state, and the entries that follow from it.
 //!
-//! In: the mirror, rows that it does not have, nodes and leases. Out: [`Changes`], to be written in one transaction. Nothing
-//! here knows how rows are kept: a store reads what commands [`Wants`], lets them write, and commits what came of it.
+//! In: the state, what it does not have, nodes and leases. Out: [`Changes`], to be written in one transaction. Nothing
+//! here knows how anything is kept: a store reads what commands need ([`Needs`]), lets them decide, and commits what came of it.
 
 mod answers;
 mod claims;
@@ -10,16 +10,14 @@ mod nodes;
 mod plan;
 mod tokens;
 
-pub use plan::wants_of_ask;
+pub use plan::{event_key, needs_of_ask};
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use jiff::civil::Date;
-use punctual_core::journal::{Body, Entry, RecordState, ScheduleRecord, StartRecord, Verdict, World, checksum};
-use punctual_core::run::Run;
-use punctual_core::time::SlotKey;
-use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
+use punctual_core::journal::{Body, EndedRun, Entry, RecordState, StartRecord, Verdict, World, checksum};
+use punctual_core::{By, NodeId, RunId, ScheduleId};
+use uuid::Uuid;
 
 use crate::change::{Draft, Wants};
 use crate::error::Result;
@@ -31,7 +29,7 @@ use crate::types::{Answered, Head, NodeRecord};
 pub struct Transaction<'a> {
     /// The state, changed as the commands decide.
     pub mirror: &'a mut State,
-    /// Rows that the state does not have.
+    /// What the state does not have.
     pub found: Found,
     /// Nodes and leases.
     pub cluster: Cluster,
@@ -43,41 +41,26 @@ pub struct Transaction<'a> {
     pub undo: Undo,
 }
 
-/// Rows that the mirror does not have, as far as the commands asked for them.
+/// What the state does not have, as far as the commands asked for it.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Runs that are over.
-    pub runs: BTreeMap<RunId, Run>,
-    /// Which run a slot has, over or not.
-    pub slots: HashMap<(ScheduleId, SlotKey), RunId>,
-    /// What was answered to requests that come again.
+    pub ended: BTreeMap<RunId, EndedRun>,
+    /// What was answered to requests that come again, and which runs events have had, by their keys.
     pub answers: BTreeMap<String, Answered>,
-    /// Runs that retention lets go.
-    pub old: Vec<RunId>,
-    /// Everything there is, for a checkpoint.
-    pub everything: Option<World>,
-    /// The first entry that counts, and the last checkpoint that is old enough to begin with: each with the checksum of the
-    /// entry before it.
-    pub first: Head,
-    /// The last checkpoint that is old enough to begin with.
-    pub start: Option<Head>,
 }
 
-/// What commands need to be read for them, besides what the mirror has.
+/// What commands need to be read for them, besides what the state has.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// Runs and slots.
-    pub wants: Wants,
-    /// The keys of requests that may have come before.
+    /// Runs that may be over.
+    pub runs: BTreeSet<RunId>,
+    /// The keys of requests and events that may have come before.
     pub keys: Vec<String>,
     /// Whether nodes come or go: none may renew its lease meanwhile.
     pub locks_nodes: bool,
     /// Whether the command must not wait for others that came before it.
     pub is_urgent: bool,
-    /// Runs that ended before an instant.
-    pub old_before: Option<Timestamp>,
-    /// Everything, and the last checkpoint up to an instant.
-    pub checkpoint_until: Option<Timestamp>,
 }
 
 /// Nodes and leases.
@@ -96,18 +79,10 @@ pub struct Cluster {
 /// What a transaction writes.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// Schedules that differ.
-    pub schedules: BTreeMap<ScheduleId, Row<ScheduleRecord>>,
-    /// Runs that differ.
-    pub runs: BTreeMap<RunId, Row<Run>>,
-    /// Days that have begun, by zone.
-    pub days: BTreeMap<String, Date>,
-    /// Tokens that are new, and those that are gone.
-    pub tokens: BTreeMap<TokenId, Option<Token>>,
-    /// Answers to requests that may come again, by their keys.
-    pub answers: BTreeMap<String, Answered>,
     /// Entries, in order.
     pub lines: Vec<Line>,
+    /// Answers to requests that may come again, and runs of events, by their keys.
+    pub answers: BTreeMap<String, Answered>,
     /// Nodes that have come or have another lease, and those that are gone.
     pub nodes: BTreeMap<NodeId, Option<NodeRecord>>,
     /// Which node plans now.
@@ -116,21 +91,6 @@ pub struct Changes {
     pub agents_seen: BTreeMap<String, Timestamp>,
     /// Agents that a plan names and that no node has had yet.
     pub agents_named: BTreeMap<String, Timestamp>,
-    /// Runs that were over long ago, and go.
-    pub forgotten: Vec<RunId>,
-    /// Every epoch of a run that is not over is at least this now.
-    pub epoch_floor: Option<u64>,
-    /// The first entry that counts from now on, with the checksum of the one before it.
-    pub first: Option<Head>,
-}
-
-/// What becomes of a row.
-#[derive(Debug, Clone)]
-pub struct Row<T> {
-    /// What it was before the transaction.
-    pub before: Option<T>,
-    /// What it is behind it.
-    pub after: Option<T>,
 }
 
 /// A line of the journal.
@@ -146,6 +106,8 @@ pub struct Line {
     pub schedule: Option<ScheduleId>,
     /// The one run that it is about.
     pub run: Option<RunId>,
+    /// Under which id it is looked up later.
+    pub subject: Option<Uuid>,
     /// The entry as JSON.
     pub body: String,
     /// The checksum over it and every entry before.
@@ -216,19 +178,11 @@ impl Needs {
     pub fn of_all<'a>(batch: impl Iterator<Item = &'a Needs>) -> Needs {
         let mut all = Needs::default();
         for needs in batch {
-            all.wants.runs.extend(&needs.wants.runs);
-            all.wants.slots.extend(needs.wants.slots.iter().cloned());
+            all.runs.extend(&needs.runs);
             all.keys.extend(needs.keys.iter().cloned());
             all.locks_nodes |= needs.locks_nodes;
-            all.old_before = all.old_before.max(needs.old_before);
-            all.checkpoint_until = all.checkpoint_until.max(needs.checkpoint_until);
         }
         all
-    }
-
-    /// Whether a command reads rows that others of its batch may be about to change: it has a transaction of its own.
-    pub fn is_alone(&self) -> bool {
-        self.old_before.is_some() || self.checkpoint_until.is_some()
     }
 
     /// The same, for somebody whose request may have come before.
@@ -238,27 +192,15 @@ impl Needs {
     }
 }
 
-impl<T> Row<T> {
-    /// A row that was not there.
-    pub fn new(after: T) -> Row<T> {
-        Row { before: None, after: Some(after) }
-    }
-}
-
 impl Changes {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
-            && self.schedules.is_empty()
-            && self.runs.is_empty()
             && self.nodes.is_empty()
             && self.planner.is_none()
             && self.agents_seen.is_empty()
             && self.agents_named.is_empty()
-            && self.days.is_empty()
-            && self.tokens.is_empty()
             && self.answers.is_empty()
-            && self.first.is_none()
     }
 }
 
@@ -272,50 +214,21 @@ impl<'a> Transaction<'a> {
 impl Transaction<'_> {
     /// Reads what a change wants.
     pub fn draft(&self, wants: &Wants, now: Timestamp) -> Draft {
-        let mut piece = self.mirror.piece(wants);
-        let slots = wants.slots.iter().filter_map(|slot| self.found.slots.get(slot));
-        let ids: BTreeSet<RunId> = wants.runs.iter().chain(slots).copied().collect();
-        for id in ids {
-            let run = self.mirror.run(id).or_else(|| self.found.runs.get(&id));
-            piece.runs.extend(run.map(|run| (id, run.clone())));
-        }
-        let schedules = piece.runs.values().filter_map(|run| run.schedule).collect();
-        self.mirror.add_schedules(&mut piece, &schedules);
-        Draft::new(piece, now)
+        Draft::new(self.mirror.piece(wants), now)
+    }
+
+    /// A run that is over, if it was asked for beforehand, or has come to its end in this very transaction.
+    pub(crate) fn ended(&self, id: RunId) -> Option<EndedRun> {
+        let here = self.changes.lines.iter().rfind(|line| line.run == Some(id)).and_then(|line| {
+            let body = serde_json::from_str(&line.body).expect("it was just written");
+            EndedRun::of(&Entry { seq: line.seq, at: line.at, body })
+        });
+        here.or_else(|| self.found.ended.get(&id).cloned())
     }
 
     /// Writes a draft back: `before` is what it was when it was read.
     pub fn save(&mut self, before: World, draft: Draft) {
         let Draft { world: after, entries, .. } = draft;
-        note(&mut self.changes.schedules, &before.schedules, &after.schedules);
-        note(&mut self.changes.runs, &before.runs, &after.runs);
-        for (id, run) in &before.runs {
-            if !after.runs.contains_key(id) {
-                self.found.runs.remove(id);
-                run.schedule.map(|schedule| self.found.slots.remove(&(schedule, run.key.clone())));
-            }
-        }
-        for (id, run) in &after.runs {
-            if before.runs.get(id) == Some(run) {
-                continue;
-            }
-            if run.state.is_final() {
-                self.found.runs.insert(*id, run.clone());
-            }
-            if let Some(schedule) = run.schedule.filter(|_| !before.runs.contains_key(id)) {
-                self.found.slots.insert((schedule, run.key.clone()), *id);
-            }
-        }
-        for (zone, date) in &after.days {
-            if before.days.get(zone) != Some(date) {
-                self.changes.days.insert(zone.clone(), *date);
-            }
-        }
-        if before.tokens != after.tokens {
-            let gone = before.tokens.keys().filter(|id| !after.tokens.contains_key(id)).map(|id| (*id, None));
-            let new = after.tokens.iter().filter(|(id, _)| !before.tokens.contains_key(id));
-            self.changes.tokens.extend(gone.chain(new.map(|(id, token)| (*id, Some(token.clone())))));
-        }
         self.mirror.save_piece(before, after, &mut self.undo);
         entries.iter().for_each(|entry| self.write_line(entry));
     }
@@ -360,25 +273,12 @@ impl Transaction<'_> {
             kind: body.kind(),
             schedule,
             run,
+            subject: body.subject(),
             body: text,
             checksum,
             mark,
             record,
         });
-    }
-}
-
-/// Notes the rows in which two states differ.
-fn note<K: Ord + Copy, T: Clone + PartialEq>(
-    rows: &mut BTreeMap<K, Row<T>>,
-    before: &BTreeMap<K, T>,
-    after: &BTreeMap<K, T>,
-) {
-    let gone = before.keys().filter(|id| !after.contains_key(id));
-    let changed = after.iter().filter(|(id, row)| before.get(id) != Some(row)).map(|(id, _)| id);
-    for id in gone.chain(changed) {
-        let row = rows.entry(*id).or_insert_with(|| Row { before: before.get(id).cloned(), after: None });
-        row.after = after.get(id).cloned();
     }
 }
 

@@ -120,8 +120,7 @@ impl Transaction<'_> {
     }
 
     fn mark_outage(&mut self, node: NodeId, epoch: u64, outage: Option<Outage>, now: Timestamp) -> Result<()> {
-        let schedules = outage.map(|outage| self.mirror.missed_by(&outage)).unwrap_or_default();
-        let wants = Wants { schedules, ..Wants::default() };
+        let wants = Wants { missed_by: outage.into_iter().collect(), ..Wants::default() };
         Ok(self.change(&wants, now, |draft| draft.add(Body::PlannerTaken { node, epoch, outage }))?)
     }
 

@@ -2,19 +2,24 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::journal::Body;
+use punctual_core::journal::{Body, EndedRun};
 use punctual_core::run::Run;
 use punctual_core::{By, RunId};
 
-use super::Transaction;
+use super::{Needs, Transaction};
 use crate::change::{self, Draft, Wants};
 use crate::error::{KernelError, Result};
-use crate::types::{Cancellation, PlanWrite, RunWritten, Written};
+use crate::types::{Answered, Cancellation, PlanWrite, RunWritten, Written};
 
-/// What has to be read before a run can be asked for.
-pub fn wants_of_ask(run: &Run) -> Wants {
-    let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
-    Wants { schedules: run.schedule.into_iter().collect(), runs: [run.id].into(), slots, ..Wants::default() }
+/// What has to be read before a run can be requested.
+pub fn needs_of_ask(run: &Run, by: Option<&By>) -> Needs {
+    Needs { runs: [run.id].into(), keys: event_key(run).into_iter().collect(), ..Needs::default() }.asked_by(by)
+}
+
+/// What an event is known again by for a while, so that it has one run.
+pub fn event_key(run: &Run) -> Option<String> {
+    let schedule = run.schedule.filter(|_| run.key.is_event())?;
+    Some(format!("{schedule}/{}", run.key))
 }
 
 impl Transaction<'_> {
@@ -52,13 +57,20 @@ impl Transaction<'_> {
     /// Adds a run that an event or a person requests. Whether it is new.
     pub fn ask(&mut self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
         self.refuse_repeated(by.as_ref())?;
-        let id = run.id.0;
-        let mut draft = self.draft(&wants_of_ask(&run), now);
+        let (id, key) = (run.id, event_key(&run));
+        let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
+        let schedules = run.schedule.into_iter().collect();
+        let mut draft = self.draft(&Wants { schedules, runs: [id].into(), slots, ..Wants::default() }, now);
         let before = draft.world.clone();
-        let is_new = change::ask(draft.asked_by(by.clone()), run)?;
+        let ended = self.ended(id);
+        let is_known = key.as_ref().is_some_and(|key| self.found.answers.contains_key(key));
+        let is_new = !is_known && change::ask(draft.asked_by(by.clone()), run, ended.as_ref())?;
         self.note_agents(&draft, now);
         self.save(before, draft);
-        self.note_answer(by.as_ref(), id, now);
+        self.note_answer(by.as_ref(), id.0, now);
+        if let Some(key) = key.filter(|_| is_new) {
+            self.put_answer(key, Answered { digest: 0, subject: id.0, at: now });
+        }
         Ok(is_new)
     }
 
@@ -66,7 +78,8 @@ impl Transaction<'_> {
     pub fn cancel(&mut self, now: Timestamp, id: RunId, by: Option<By>) -> Result<Cancellation> {
         self.refuse_repeated(by.as_ref())?;
         let cancel = |draft: &mut Draft| change::cancel(draft.asked_by(by.clone()), id);
-        let cancelled = self.change(&Wants::runs([id]), now, cancel);
+        let over = |ended: EndedRun| Cancellation::Over(ended.end.outcome);
+        let cancelled = self.change(&Wants::runs([id]), now, cancel).or_else(|| self.ended(id).map(over));
         let cancelled = cancelled.ok_or_else(|| KernelError::NotFound { what: "run", id: id.to_string() })?;
         self.note_answer(by.as_ref(), id.0, now);
         Ok(cancelled)

@@ -125,6 +125,5 @@ pub(crate) fn events(entry: &Entry) -> Vec<Event> {
             vec![event("PLANNER_TAKEN", None, json!({"node": node, "outage": outage}))]
         }
         Body::Restored { .. } => vec![event("RESTORED", None, json!({}))],
-        Body::RunsForgotten { .. } | Body::Checkpoint(_) => vec![],
     }
 }

@@ -83,6 +83,7 @@ pub(crate) async fn future(
         schedule: params.schedule_id,
         from: from.checked_sub(OFFSET_MAX).ok(),
         until: until.checked_add(OFFSET_MAX).ok(),
+        except_succeeded: true,
         limit: RUNS_READ,
         ..RunFilter::default()
     };
@@ -92,7 +93,6 @@ pub(crate) async fn future(
             let Some(view) = surroundings.view(&app, &caller, &run).await? else { continue };
             let day = params.date_key.unwrap_or_else(|| surroundings.today(&app, &run, now));
             let is_asked_for = view.date_key() == day.to_string()
-                && view.status() != ExecStatus::Succeeded
                 && params.exec_status.is_none_or(|status| status == view.status())
                 && params.is_of(run.terms.work.agent(), run.terms.project.as_deref());
             if is_asked_for {
@@ -233,16 +233,16 @@ async fn add_slots_ahead(
     let (mut after, mut looked_at) = (None, 0);
     loop {
         let schedules = match params.schedule_id {
-            Some(id) => app.store.schedule(id).await?.into_iter().collect(),
+            Some(id) => app.store.schedule(id).await?.into_iter().map(Arc::new).collect(),
             None => app.store.schedules(after, SCHEDULES_READ).await?,
         };
         let is_last = schedules.len() < SCHEDULES_READ;
         after = schedules.last().map(|schedule| schedule.id);
-        let is_wanted = |schedule: &Schedule| {
+        let is_wanted = |schedule: &Arc<Schedule>| {
             let project = schedule.project.as_deref();
             schedule.is_active() && caller.reaches(project) && params.is_of(schedule.work.agent(), project)
         };
-        let wanted: Vec<Arc<Schedule>> = schedules.into_iter().filter(is_wanted).map(Arc::new).collect();
+        let wanted: Vec<Arc<Schedule>> = schedules.into_iter().filter(is_wanted).collect();
         let (settings, day) = (Arc::clone(&app.settings), params.date_key);
         let work = move || {
             for schedule in &wanted {

@@ -100,10 +100,6 @@ fn shown(body: &Body) -> serde_json::Value {
     let mut shown = serde_json::to_value(body).unwrap_or_default();
     let tokens = [shown.pointer_mut("/token_made/token")];
     tokens.into_iter().flatten().filter_map(|token| token.as_object_mut()).for_each(|token| drop(token.remove("hash")));
-    let kept = shown.pointer_mut("/checkpoint/tokens").and_then(|tokens| tokens.as_object_mut());
-    for token in kept.into_iter().flat_map(|tokens| tokens.values_mut()).filter_map(|token| token.as_object_mut()) {
-        token.remove("hash");
-    }
     shown
 }
 

@@ -55,7 +55,7 @@ fn has_reason(run: &Run, state: &State, setup: &Setup) -> bool {
 /// Whether another run of the same schedule is at work, or goes first and can.
 fn waits_for_another(run: &Run, world: &World) -> bool {
     let siblings = || world.runs.values().filter(|other| other.schedule.is_some() && other.schedule == run.schedule);
-    let is_other = |other: &&Run| other.id != run.id && !other.state.is_final();
+    let is_other = |other: &&Run| other.id != run.id;
     siblings().filter(is_other).any(|other| other.is_active() || other.planned_for() < run.planned_for())
         || siblings().filter(is_other).any(|other| run.follows == Some(other.id) && !other.has_started)
 }
@@ -64,7 +64,7 @@ fn waits_for_another(run: &Run, world: &World) -> bool {
 /// its schedule does.
 pub(crate) fn is_over(state: &State, now: Timestamp) -> Check {
     let is_due = |run: &&Run| run.planned_for().is_none_or(|due_at| due_at <= now + CLOCK_WRONG_MIN);
-    let left: Vec<&Run> = state.world.runs.values().filter(|run| !run.state.is_final()).filter(is_due).collect();
+    let left: Vec<&Run> = state.world.runs.values().filter(is_due).collect();
     ensure("L3", left.is_empty(), || {
         let states: Vec<String> = left.iter().map(|run| format!("{} {:?}", run.id, run.state)).collect();
         format!("{} runs never end, the first is {:?}; all: {}", left.len(), left[0], states.join(", "))

@@ -1,17 +1,20 @@
 //! The life of a run: attempts (I6), one end (I8), legal steps (I9), growing epochs (I1).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use punctual_core::RunId;
-use punctual_core::journal::{Body, Entry, World};
+use punctual_core::journal::{Body, EndedRun, Entry, World};
 use punctual_core::run::{AfterLoss, Outcome, Run, RunEvent, RunState, STOPS_MAX};
 
-use super::{Check, ensure, events};
+use super::{Check, Violation, ensure, events};
 
 /// What is counted of each run, from the journal alone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lives {
     lives: BTreeMap<RunId, Life>,
+    /// The runs that are over, as they ended: nothing else remembers them.
+    ends: BTreeMap<RunId, Run>,
     epoch_floor: u64,
 }
 
@@ -35,6 +38,11 @@ impl Lives {
     /// Whether there has been such a run.
     pub(crate) fn has(&self, run: RunId) -> bool {
         self.lives.contains_key(&run)
+    }
+
+    /// The runs that are over, as they ended.
+    pub(crate) fn ends(&self) -> &BTreeMap<RunId, Run> {
+        &self.ends
     }
 
     /// Takes in an entry; `before` and `after` are the world around it.
@@ -62,11 +70,39 @@ impl Lives {
             _ => {}
         }
         for (id, event) in events(entry) {
-            let (Some(before), Some(after)) = (before.get(&id), after.runs.get(&id)) else {
-                return ensure("I9", false, || format!("{} happened to run {id}, which is not there", event.name()));
+            let Some(run) = before.get(&id).map(|before| before.after(&event, entry.at)) else {
+                let is_over = self.ends.contains_key(&id);
+                let rule = if is_over { "I8" } else { "I9" };
+                return ensure(rule, false, || format!("{} happened to run {id}, which is not there", event.name()));
             };
-            self.step(before, &event, after)?;
+            let run = run.map_err(|error| Violation { rule: "I9", what: format!("run {id}: {error}") })?;
+            let last_end = match &entry.body {
+                Body::AttemptEnded(attempt) => Some(attempt.last_end(run.state)),
+                _ => run.last_end,
+            };
+            let run = Run { last_end, ..run };
+            self.step(&before[&id], &event, &run)?;
+            self.leaves(entry, run, after)?;
         }
+        Ok(())
+    }
+
+    /// A run that is over leaves the world at once, and its last entry says all that is asked of it later.
+    fn leaves(&mut self, entry: &Entry, run: Run, after: &World) -> Check {
+        let id = run.id;
+        if !run.state.is_final() {
+            let is_live = after.runs.get(&id) == Some(&run);
+            return ensure("I8", is_live && entry.body.ended().is_none(), || {
+                format!("run {id} is {run:?}; the world has {:?}, and its entry {:?}", after.runs.get(&id), entry.body)
+            });
+        }
+        ensure("I8", !after.runs.contains_key(&id), || format!("run {id} is over, and still there"))?;
+        let is_told = entry.body.mark(entry.at).is_some_and(|mark| mark.is_final);
+        ensure("I8", is_told, || format!("run {id} is over, and history does not have its end"))?;
+        let known = Run { expires_at: None, follows: None, is_parked: false, ..run };
+        let ended = EndedRun::of(entry).map(|ended| ended.into_run(Arc::clone(&known.terms)));
+        ensure("I8", ended.as_ref() == Some(&known), || format!("run {id} ended as {known:?}, told as {ended:?}"))?;
+        self.ends.insert(id, known);
         Ok(())
     }
 

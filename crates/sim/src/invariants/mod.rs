@@ -40,6 +40,18 @@ pub(crate) fn ensure(rule: &'static str, holds: bool, what: impl FnOnce() -> Str
     if holds { Ok(()) } else { Err(Violation { rule, what: what() }) }
 }
 
+/// The runs that an entry changes, besides those that follow an edit.
+pub(crate) fn touched(entry: &Entry) -> Vec<RunId> {
+    match &entry.body {
+        Body::Planned(plan) => {
+            let planned = plan.runs.iter().chain(&plan.moved).map(|run| run.id);
+            planned.chain(plan.withdrawn.iter().copied()).collect()
+        }
+        Body::RunAsked { run, .. } => vec![run.id],
+        _ => events(entry).into_iter().map(|(id, _)| id).collect(),
+    }
+}
+
 /// What an entry says happened to runs, one by one.
 pub(crate) fn events(entry: &Entry) -> Vec<(RunId, RunEvent)> {
     match &entry.body {

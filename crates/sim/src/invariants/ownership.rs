@@ -152,6 +152,26 @@ pub(crate) fn after_write(
     })
 }
 
+/// Who is answered about a run that was over says what was said before, and gets the same answer.
+pub(crate) fn said_again(
+    named: &[(RunId, u64)],
+    before: &[Option<Run>],
+    answers: &[RunWritten],
+    ends: &BTreeMap<RunId, Run>,
+) -> Check {
+    for (((id, epoch), before), answer) in named.iter().zip(before).zip(answers) {
+        let RunWritten::Done(state) = answer else { continue };
+        // Of two reports in one call the first may have ended it.
+        let is_second = 1 < named.iter().filter(|(other, _)| other == id).count();
+        if before.is_none() && !is_second {
+            let last_end = ends.get(id).and_then(|run| run.last_end);
+            let is_known = last_end.is_some_and(|end| end.epoch == *epoch && end.state == *state);
+            ensure("I2", is_known, || format!("run {id} was over, and epoch {epoch} is told {state:?}: {last_end:?}"))?;
+        }
+    }
+    Ok(())
+}
+
 /// Taking the planner's lease: from no node that has it, and a time without a planner is an outage.
 pub(crate) fn planner_taken(before: Option<Planner>, sign: &Sign, lease: &PlannerLease, state: &State) -> Check {
     let Some(before) = before else { return Ok(()) };

@@ -108,7 +108,7 @@ impl Slots {
     }
 
     /// Holds what a commit has left against the ledger.
-    pub(crate) fn committed(&mut self, after: &World) -> Check {
+    pub(crate) fn committed(&mut self, after: &World, ends: &BTreeMap<RunId, Run>) -> Check {
         let Commit { edited, ended, planned, passed, early, .. } = std::mem::take(&mut self.commit);
         self.catch_ups.committed()?;
         for (id, key) in passed {
@@ -118,7 +118,7 @@ impl Slots {
             })?;
         }
         for id in early {
-            let state = after.runs.get(&id).map(|run| &run.state);
+            let state = ends.get(&id).or_else(|| after.runs.get(&id)).map(|run| &run.state);
             let is_cancelled = matches!(state, Some(RunState::Finished { outcome: Outcome::Cancelled, .. }));
             ensure("I12", is_cancelled, || format!("run {id} was recorded before its time, and is {state:?}"))?;
         }
@@ -163,7 +163,7 @@ impl Slots {
             let Some(record) = world.schedules.get(&decided.version.schedule.id) else { continue };
             let id = record.schedule.id;
             let is_used_up = record.schedule.bounds.max_runs().is_some_and(|max| max <= record.schedule.runs_started);
-            let lives = || world.runs.values().any(|run| run.schedule == Some(id) && !run.state.is_final());
+            let lives = || world.runs.values().any(|run| run.schedule == Some(id));
             if is_used_up && !lives() {
                 let open = decided.first_open(record, until);
                 ensure("L5", open.is_none(), || format!("schedule {id} goes on after its last run: {open:?} came"))?;
@@ -487,7 +487,7 @@ impl Decided {
         ensure("I10", self.given_up.is_empty(), || format!("slots of runs {:?} were skipped", self.given_up))?;
         let Some(record) = world.schedules.get(&id) else { return Ok(()) };
         // When as many runs are recorded as may start, the cursor rests.
-        let is_unstarted = |run: &&Run| run.schedule == Some(id) && !run.has_started && !run.state.is_final();
+        let is_unstarted = |run: &&Run| run.schedule == Some(id) && !run.has_started;
         let unstarted = || withdrawn + world.runs.values().filter(is_unstarted).count() as u64;
         let is_exhausted =
             schedule.bounds.max_runs().is_some_and(|max| max <= record.schedule.runs_started + unstarted());

@@ -33,7 +33,7 @@ pub fn a_request_that_comes_again_changes_nothing_and_is_told_what_it_was_about(
     let made_at = bench.now;
     assert_eq!(bench.write(create(once("create", 1))), Written::Done);
     let run = bench.due_run(json!({}));
-    let asked = asked_run(punctual_core::RunId(bench.id()), slot_key(bench.now), &schedule, bench.now);
+    let asked = asked_run(bench.run_id(bench.now), slot_key(bench.now), &schedule, bench.now);
     assert!(block_on(bench.store.ask(bench.now, asked.clone(), once("ask", 2))).unwrap());
     assert_eq!(block_on(bench.store.cancel(bench.now, run, once("cancel", 3))).unwrap(), Cancellation::Done);
     let token = Token {

@@ -73,6 +73,15 @@ impl Bench {
         Uuid::from_u128(0x019b_8b4c_0000_7000_8000_0000_0000_0000 | self.ids)
     }
 
+    /// The id of a run that is scheduled at an instant, behind all before it of that time: ids begin with their run's time, as
+    /// everywhere outside of tests.
+    pub fn run_id(&mut self, scheduled_at: Timestamp) -> RunId {
+        self.ids += 1;
+        // The bits that make it a UUIDv7.
+        let first = RunId::first_at(scheduled_at).0.as_u128();
+        RunId(Uuid::from_u128(first | 0x7000_8000_0000_0000_0000 | self.ids))
+    }
+
     /// Sets the clock.
     pub fn go(&mut self, time: &str) {
         self.now = at(time);
@@ -149,7 +158,7 @@ impl Bench {
         let zone = Zones::bundled().get(&schedule.zone).expect("the zone exists");
         let key = slot_key(scheduled_at);
         let expires_at = expires_at(schedule.policy.max_delay, &zone, &key, scheduled_at, scheduled_at);
-        PlannedRun { id: RunId(self.id()), key, scheduled_at, due_at: scheduled_at, expires_at, follows: None }
+        PlannedRun { id: self.run_id(scheduled_at), key, scheduled_at, due_at: scheduled_at, expires_at, follows: None }
     }
 
     /// A write that plans runs for the slots at these times, and moves the cursor to the last of them.
@@ -226,14 +235,14 @@ impl Bench {
         }
     }
 
-    /// Every run, final or not.
+    /// Every run, over or not.
     pub fn all_runs(&self) -> Vec<Run> {
         block_on(self.store.runs(&RunFilter { limit: ALL, ..RunFilter::default() })).unwrap()
     }
 
     /// A run that a person asks for now, not yet written.
     pub fn manual_run(&mut self, schedule: ScheduleId) -> Run {
-        let id = RunId(self.id());
+        let id = self.run_id(self.now);
         let schedule = self.schedule(schedule);
         asked_run(id, SlotKey::manual(id), &schedule, self.now)
     }

@@ -83,7 +83,7 @@ pub fn a_filter_may_name_any_instant(bench: &mut Bench) {
         assert_eq!(block_on(bench.store.records(&records)).unwrap().records.len(), 0, "{records:?}");
     }
     for before in [Timestamp::MIN, ancient] {
-        assert_eq!(block_on(bench.store.forget_runs(bench.now, before)).unwrap(), 0);
+        assert_eq!(block_on(bench.store.prune(before)).unwrap(), 0);
         assert_eq!(block_on(bench.store.forget_output(before)).unwrap(), 0);
         assert_eq!(block_on(bench.store.forget_answers(before)).unwrap(), 0);
     }
@@ -108,7 +108,8 @@ pub fn the_last_microsecond_of_all_time_is_kept(bench: &mut Bench) {
     let last = floor_microsecond(Timestamp::MAX);
     let id = bench.add(json!({}));
     let mut run = bench.manual_run(id);
-    (run.scheduled_at, run.due_at, run.state) = (last, last, RunState::planned(last, 0));
+    (run.id, run.scheduled_at) = (bench.run_id(last), last);
+    (run.due_at, run.state) = (last, RunState::planned(last, 0));
     assert!(block_on(bench.store.ask(bench.now, run.clone(), None)).unwrap());
     assert_eq!(bench.run(run.id), run);
 }

@@ -89,7 +89,7 @@ pub fn in_a_queue_the_earliest_goes_first_whatever_the_priority(bench: &mut Benc
     // Urgent, so that its lane comes first; but the queue is the schedule's.
     let mut urgent = bench.schedule(schedule);
     urgent.policy.priority = punctual_core::schedule::Priority::new(10).expect("it is in range");
-    let id = RunId(bench.id());
+    let id = bench.run_id(at("08:10:00"));
     let asked = asked_run(id, punctual_core::time::SlotKey::manual(id), &urgent, at("08:10:00"));
     assert!(block_on(bench.store.ask(bench.now, asked, None)).unwrap());
     bench.join("a");

@@ -208,47 +208,29 @@ pub fn a_withdrawn_slot_may_come_back(bench: &mut Bench) {
     assert_eq!(bench.state(later[0]), "planned");
 }
 
-pub fn a_cancelled_slot_stays_answered_until_its_time_is_past(bench: &mut Bench) {
+pub fn a_cancelled_slot_lies_behind_the_cursor_and_stays_answered(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
+    let (again, _) = bench.plan_write(schedule, &["10:00:00"]);
     let run = bench.plan(schedule, &["10:00:00"])[0];
     block_on(bench.store.cancel(bench.now, run, None)).unwrap();
-    let (again, _) = bench.plan_write(schedule, &["10:00:00"]);
+    // Whoever knew the cursor of before decides about the slot no more.
     let written = bench.changes_nothing("an answered slot", |bench| bench.write(again));
     assert_eq!(written, Written::Conflict);
     let mut withdraw = bench.write_for(schedule);
     withdraw.plan.as_mut().expect("it has a plan").withdrawn = vec![run];
     assert_eq!(bench.write(withdraw), Written::Conflict, "a cancelled run is not withdrawn");
-    bench.go("10:00:00");
-    let forget = |bench: &mut Bench| block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap();
-    assert_eq!(bench.changes_nothing("it ended long ago, and its slot lies ahead", forget), 0);
-    bench.go("10:00:01");
-    assert_eq!(forget(bench), 1);
-    assert!(bench.find(run).is_none());
+    assert_eq!(bench.state(run), "cancelled");
 }
 
-pub fn a_cancelled_slot_stays_answered_until_its_schedule_has_passed_it(bench: &mut Bench) {
+pub fn a_slot_that_has_its_run_has_no_other_whatever_it_is_called(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
-    let run = bench.plan(schedule, &["10:00:00"])[0];
-    let by_hand = bench.manual_run(schedule);
-    assert!(block_on(bench.store.ask(bench.now, by_hand.clone(), None)).unwrap());
-    let by_hand = by_hand.id;
-    for run in [run, by_hand] {
-        block_on(bench.store.cancel(bench.now, run, None)).unwrap();
+    let node = bench.join("a");
+    bench.plan(schedule, &["09:00:00", "10:00:00", "11:00:00"]);
+    bench.start_one(node);
+    for slot in ["09:00:00", "10:00:00", "11:00:00"] {
+        let (again, _) = bench.plan_write(schedule, &[slot]);
+        assert_eq!(bench.changes_nothing("a slot with a run", |bench| bench.write(again)), Written::Conflict, "{slot}");
     }
-    let begin_at = |bench: &mut Bench, time: &str| {
-        let mut write = bench.write_for(schedule);
-        write.plan.as_mut().expect("it has a plan").cursor = Cursor::starting(at(time));
-        assert_eq!(bench.write(write), Written::Done);
-    };
-    // A pause has begun before ten: when it ends, planning begins there.
-    begin_at(bench, "08:00:00");
-    bench.go("20:00:00");
-    let forget = |bench: &mut Bench| block_on(bench.store.forget_runs(bench.now, bench.now)).unwrap();
-    assert_eq!(forget(bench), 1, "who was asked for stands for no slot");
-    assert_eq!(bench.changes_nothing("planning will come to its slot", forget), 0);
-    begin_at(bench, "10:00:00");
-    assert_eq!(forget(bench), 1);
-    assert!(bench.find(run).is_none() && bench.find(by_hand).is_none());
 }
 
 pub fn a_planned_run_moves_and_a_retry_keeps_its_time(bench: &mut Bench) {
@@ -364,30 +346,29 @@ pub fn a_task_counts_what_waits_and_what_lives(bench: &mut Bench) {
     assert_eq!(counts(bench), (3, 4));
 }
 
-pub fn a_subject_has_what_is_planned_and_what_stands_for_slots_ahead(bench: &mut Bench) {
+pub fn a_subject_has_what_is_planned_and_what_is_at_work_for_slots_ahead(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let node = bench.join("a");
     let runs = bench.plan(schedule, &["08:00:00", "08:30:00", "12:00:00", "11:00:00"]);
     let finished = bench.start_one(node);
     bench.finish(&finished, punctual_core::run::RunEvent::Succeeded);
+    bench.start_one(node);
     block_on(bench.store.cancel(bench.now, runs[2], None)).unwrap();
-    let subject = block_on(bench.store.subject(schedule, bench.now)).unwrap().expect("it exists");
-    let ids: Vec<_> = subject.runs.iter().map(|run| run.id).collect();
+    let subject = |bench: &Bench, now| {
+        let subject = block_on(bench.store.subject(schedule, now)).unwrap().expect("it exists");
+        subject.runs.iter().map(|run| run.id).collect::<Vec<_>>()
+    };
     assert_eq!(
-        ids,
-        [runs[0], runs[1], runs[3], runs[2]],
-        "by due time; zone data may move what is past into the future"
+        subject(bench, bench.now),
+        [runs[1], runs[3]],
+        "by due time; what is over is history; zone data may move what is past into the future"
     );
-    assert_eq!(subject.runs[0], bench.run(runs[0]));
-    // Time passes, and with it what was called off; but the frontier was moved back before it, as a pause does.
-    bench.edit(schedule, |schedule| schedule.cursor = Cursor::starting(at("11:30:00")));
-    let later = block_on(bench.store.subject(schedule, at("13:00:00"))).unwrap().expect("it exists");
-    assert!(later.runs.iter().any(|run| run.id == runs[2]), "what stands behind the cursor stands");
-    bench.edit(schedule, |schedule| schedule.cursor = Cursor::starting(at("08:00:00") + ZONE_SHIFT_MAX));
+    let first = block_on(bench.store.subject(schedule, bench.now)).unwrap().expect("it exists").runs[0].clone();
+    assert_eq!(first, bench.run(runs[1]));
+    bench.edit(schedule, |schedule| schedule.cursor = Cursor::starting(at("08:30:00") + ZONE_SHIFT_MAX));
+    assert_eq!(subject(bench, at("13:00:00")), [runs[1], runs[3]], "the time of either says how far it reaches");
     let much_later = at("13:00:00") + ZONE_SHIFT_MAX;
-    let ids = block_on(bench.store.subject(schedule, much_later)).unwrap().expect("it exists").runs;
-    let ids: Vec<_> = ids.iter().map(|run| run.id).collect();
-    assert_eq!(ids, [runs[1], runs[3], runs[2]], "no zone data moves it that far");
+    assert_eq!(subject(bench, much_later), [runs[3]], "no zone data moves what is at work that far");
     assert!(block_on(bench.store.subject(ScheduleId(Uuid::nil()), bench.now)).unwrap().is_none());
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::journal::{Body, ScheduleRecord};
+use punctual_core::journal::{Body, EndedRun, ScheduleRecord};
 use punctual_core::plan::{Held, Lane, Limits};
 use punctual_core::run::{Run, RunState};
 use punctual_core::{RunId, ScheduleId};
@@ -17,7 +17,7 @@ use crate::requests::{
 };
 use crate::roles::{Claims, Runs};
 use punctual_kernel::admission::{self, Admitted};
-use punctual_kernel::change::{self, AGENT_GONE_AFTER, Overdue, SWEEP_MAX, Swept, Wants};
+use punctual_kernel::change::{self, AGENT_GONE_AFTER, Draft, Overdue, SWEEP_MAX, Swept, Wants};
 use punctual_kernel::due::{LiveRuns, due_slots, is_for_start, take_due, write_due};
 
 #[async_trait]
@@ -95,7 +95,11 @@ impl Claims for MemoryStore {
         let mut state = self.state();
         let wants = Wants::runs(reports.iter().map(|report| report.run));
         let mut draft = state.draft(&wants, now);
-        let answers = change::finish(&mut draft, reports);
+        let ended = |draft: &Draft, id: RunId| {
+            let here = draft.entries.iter().filter_map(EndedRun::of).find(|ended| ended.id == id);
+            here.or_else(|| state.ended(id))
+        };
+        let answers = change::finish(&mut draft, reports, ended);
         state.save(draft, &wants);
         Ok(answers)
     }

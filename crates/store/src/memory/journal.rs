@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::journal::{Body, Entry, Mark, Verdict, World, checksum};
+use punctual_core::journal::{Entry, Mark, Verdict, World, checksum};
 
 use super::MemoryStore;
 use crate::error::Result;
 use crate::requests::{Head, HistoryFilter, HistoryItem, Totals};
 use crate::roles::{History, Journal};
-use punctual_kernel::change::Wants;
-use punctual_kernel::compare::{checkpoints, differences};
+use punctual_kernel::compare::differences;
+use uuid::Uuid;
 
 #[async_trait]
 impl Journal for MemoryStore {
@@ -26,40 +26,35 @@ impl Journal for MemoryStore {
         Ok(Head { seq: state.world.seq, checksum: state.entries.iter().fold(state.checksum_before, chain) })
     }
 
-    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
-        let mut state = self.state();
-        let wants = Wants::runs(state.world.forgotten(before));
-        if wants.runs.is_empty() {
-            return Ok(0);
-        }
-        let mut draft = state.draft(&wants, now);
-        draft.add(Body::RunsForgotten { before })?;
-        state.save(draft, &wants);
-        Ok(wants.runs.len())
+    async fn about(&self, subjects: &[Uuid], each: usize) -> Result<Vec<Entry>> {
+        let state = self.state();
+        let of = |subject: &Uuid| {
+            let about = state.entries.iter().rev().filter(|entry| entry.body.subject() == Some(*subject));
+            about.take(each).cloned().collect::<Vec<_>>()
+        };
+        Ok(subjects.iter().flat_map(of).collect())
     }
 
-    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
+    async fn base(&self) -> Result<World> {
+        Ok(self.state().base.clone())
+    }
+
+    async fn prune(&self, before: Timestamp) -> Result<u64> {
         let mut state = self.state();
-        let parts = checkpoints(&state.world);
-        for part in parts {
-            let entry = Entry { seq: state.world.seq + 1, at: now, body: Body::Checkpoint(Box::new(part)) };
-            state.world.apply(&entry)?;
-            state.entries.push(entry);
+        let old = state.entries.iter().take_while(|entry| entry.at < before).count();
+        let gone: Vec<Entry> = state.entries.drain(..old).collect();
+        for entry in &gone {
+            state.base.apply(entry)?;
+            state.archived.remove(&entry.seq);
         }
-        let is_start = |entry: &&Entry| matches!(&entry.body, Body::Checkpoint(checkpoint) if checkpoint.part == 1);
-        let start = state.entries.iter().filter(is_start).rfind(|entry| entry.at <= before).map(|entry| entry.seq);
-        let Some(start) = start else { return Ok(0) };
-        let entries = std::mem::take(&mut state.entries).into_iter();
-        let (gone, kept): (Vec<Entry>, Vec<Entry>) = entries.partition(|entry| entry.seq < start);
-        state.entries = kept;
-        // What is gone stays in the sum of what comes behind it.
+        // What is gone stays in the sum of what comes after it.
         state.checksum_before = gone.iter().fold(state.checksum_before, chain);
         Ok(gone.len() as u64)
     }
 
     async fn verify(&self) -> Result<Vec<String>> {
         let state = self.state();
-        let mut world = World::beginning_at(state.entries.first().map_or(1, |entry| entry.seq));
+        let mut world = state.base.clone();
         for entry in &state.entries {
             world.apply(entry)?;
         }

@@ -5,6 +5,7 @@
 
 mod answers;
 mod claims;
+mod import;
 mod journal;
 mod nodes;
 mod output;
@@ -17,12 +18,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use punctual_core::journal::{Body, Entry, World};
+use punctual_core::journal::{Body, EndedRun, Entry, World};
 use punctual_core::plan::Lane;
-use punctual_core::run::Run;
+use punctual_core::run::{Run, Terms};
+use punctual_core::schedule::Schedule;
 use punctual_core::{NodeId, RunId, ScheduleId, TokenId};
 
 use crate::error::Result;
+use crate::kept::bare_terms;
 use crate::requests::{Answered, NodeRecord, Planner, PrintedPiece};
 use punctual_kernel::change::{self, Draft, Wants, name_of};
 
@@ -42,7 +45,9 @@ type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct State {
     /// Schedules and runs.
     pub world: World,
-    /// The journal, from its beginning or from a checkpoint on.
+    /// What the entries that were let go come to: the rest stands on it.
+    pub base: World,
+    /// The journal, from its beginning or from the base on.
     pub entries: Vec<Entry>,
     /// The checksum of the last entry that was let go; 0 while there is none.
     pub checksum_before: u64,
@@ -126,6 +131,32 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl State {
+    /// A run that is over, as its last entry says.
+    fn ended(&self, id: RunId) -> Option<EndedRun> {
+        self.entries.iter().filter_map(EndedRun::of).find(|ended| ended.id == id)
+    }
+
+    /// The run that an entry has ended, with the terms that it had.
+    fn ended_run(&self, ended: EndedRun) -> Run {
+        let current = ended.schedule.and_then(|id| self.world.schedules.get(&id)).map(|record| &*record.schedule);
+        let changed = self.entries.iter().rev().filter_map(|entry| match &entry.body {
+            Body::ScheduleChanged { schedule, .. } => Some(&**schedule),
+            _ => None,
+        });
+        let mut versions = current.into_iter().chain(changed);
+        let is_its = |it: &&Schedule| Some(it.id) == ended.schedule && it.version == ended.end.version;
+        let requested = self.entries.iter().find_map(|entry| match &entry.body {
+            Body::RunAsked { run, .. } if run.id == ended.id => Some(Arc::clone(&run.terms)),
+            _ => None,
+        });
+        let terms = match ended.key.is_slot() {
+            true => versions.find(is_its).map(|schedule| Arc::new(Terms::of(schedule))),
+            false => requested,
+        };
+        let terms = terms.unwrap_or_else(|| Arc::new(bare_terms(&ended)));
+        ended.into_run(terms)
+    }
+
     /// Reads what a change wants.
     fn draft(&self, wants: &Wants, now: Timestamp) -> Draft {
         let world = &self.world;
@@ -136,11 +167,11 @@ impl State {
             wants.runs.contains(&id)
                 || schedule.is_some_and(|schedule| {
                     wants.slots.iter().any(|(of, key)| *of == schedule && *key == run.key)
-                        || wants.planned_of == Some(schedule) && run.planned_for().is_some()
+                        || wants.planned_of.contains(&schedule) && run.planned_for().is_some()
                         || wants.at_work_of.contains(&schedule) && (run.is_active() || is_parked(run))
                 })
         };
-        let names_runs = wants.slots.is_empty() && wants.planned_of.is_none() && wants.at_work_of.is_empty();
+        let names_runs = wants.slots.is_empty() && wants.planned_of.is_empty() && wants.at_work_of.is_empty();
         let runs: BTreeMap<RunId, _> = if names_runs {
             wants.runs.iter().filter_map(|id| Some((*id, world.runs.get(id)?.clone()))).collect()
         } else {
@@ -152,7 +183,7 @@ impl State {
             |id: &&ScheduleId| name_of(&world.schedules[id].schedule).is_some_and(|name| wants.names.contains(&name));
         ids.extend(world.schedules.keys().filter(|_| !wants.names.is_empty()).filter(named));
         let schedules = ids.iter().filter_map(|id| Some((*id, world.schedules.get(id)?.clone()))).collect();
-        let mut piece = World::beginning_at(1);
+        let mut piece = World::default();
         (piece.seq, piece.epoch_floor) = (world.seq, world.epoch_floor);
         (piece.days, piece.runs, piece.schedules) = (world.days.clone(), runs, schedules);
         piece.tokens = Arc::clone(&world.tokens);
@@ -167,9 +198,10 @@ impl State {
                 self.world.schedules.remove(id);
             }
         }
-        for id in &wants.runs {
-            if !piece.runs.contains_key(id) {
-                self.world.runs.remove(id);
+        let over = entries.iter().filter_map(|entry| entry.body.ended()).map(|(run, _)| run);
+        for id in wants.runs.iter().copied().chain(over) {
+            if !piece.runs.contains_key(&id) {
+                self.world.runs.remove(&id);
             }
         }
         self.world.schedules.extend(piece.schedules);

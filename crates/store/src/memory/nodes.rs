@@ -114,7 +114,7 @@ impl State {
         self.world.runs.values().filter(|run| run.owner() == Some(node)).map(|run| run.id).collect()
     }
 
-    fn remove_node(&mut self, node: NodeId, now: Timestamp, is_lost: bool) {
+    pub(super) fn remove_node(&mut self, node: NodeId, now: Timestamp, is_lost: bool) {
         let owned = self.owned(node);
         let wants = Wants::runs(owned.iter().copied());
         let mut draft = self.draft(&wants, now);

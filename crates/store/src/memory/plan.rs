@@ -1,9 +1,11 @@
 //! Schedules, their plan, and runs as people touch them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::journal::{Body, ScheduleRecord};
+use punctual_core::journal::{Body, EndedRun, ScheduleRecord};
 use punctual_core::run::{Run, RunState};
 use punctual_core::schedule::Schedule;
 use punctual_core::{By, RunId, ScheduleId};
@@ -11,11 +13,12 @@ use punctual_core::{By, RunId, ScheduleId};
 use super::{MemoryStore, State};
 use crate::error::{Result, StoreError};
 use crate::requests::{
-    Cancellation, LiveCounts, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, ScheduleFilter, SchedulePage,
-    Written, ZoneDay, subject_from,
+    Answered, Cancellation, LiveCounts, PlanSubject, PlanTask, PlanWrite, RunFilter, RunWritten, ScheduleFilter,
+    SchedulePage, Written, ZoneDay, subject_from,
 };
 use crate::roles::{Plan, Runs, Schedules};
 use punctual_kernel::change::{self, Draft, Wants};
+use punctual_kernel::transaction::event_key;
 
 #[async_trait]
 impl Schedules for MemoryStore {
@@ -30,10 +33,10 @@ impl Schedules for MemoryStore {
         Ok(found.map(|record| (*record.schedule).clone()))
     }
 
-    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Arc<Schedule>>> {
         let state = self.state();
-        let behind = state.world.schedules.iter().filter(|(id, _)| after.is_none_or(|after| after < **id));
-        Ok(behind.map(|(_, record)| (*record.schedule).clone()).take(limit).collect())
+        let later = state.world.schedules.iter().filter(|(id, _)| after.is_none_or(|after| after < **id));
+        Ok(later.map(|(_, record)| Arc::clone(&record.schedule)).take(limit).collect())
     }
 
     async fn count_schedules(&self) -> Result<u64> {
@@ -41,7 +44,9 @@ impl Schedules for MemoryStore {
     }
 
     async fn find_schedules(&self, filter: &ScheduleFilter) -> Result<SchedulePage> {
-        Ok(self.find_all(filter))
+        let state = self.state();
+        let schedules = state.world.schedules.values().map(|record| &record.schedule);
+        Ok(filter.page(schedules.filter(|schedule| filter.finds(schedule)).cloned().collect()))
     }
 }
 
@@ -113,7 +118,9 @@ impl Plan for MemoryStore {
 #[async_trait]
 impl Runs for MemoryStore {
     async fn run(&self, id: RunId) -> Result<Option<Run>> {
-        Ok(self.state().world.runs.get(&id).cloned())
+        let state = self.state();
+        let live = state.world.runs.get(&id).cloned();
+        Ok(live.or_else(|| state.ended(id).map(|ended| state.ended_run(ended))))
     }
 
     async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
@@ -138,16 +145,9 @@ impl Runs for MemoryStore {
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
         let state = self.state();
-        let is_wanted = |run: &&Run| {
-            filter.schedule.is_none_or(|schedule| run.schedule == Some(schedule))
-                && filter.from.is_none_or(|from| from <= run.scheduled_at)
-                && filter.until.is_none_or(|until| run.scheduled_at < until)
-                && !(filter.only_live && run.state.is_final())
-                && filter
-                    .waits_for
-                    .is_none_or(|wanted| matches!(run.state, RunState::Waiting { on, .. } if on == wanted))
-        };
-        let mut runs: Vec<Run> = state.world.runs.values().filter(is_wanted).cloned().collect();
+        let live = state.world.runs.values().cloned();
+        let ended = state.entries.iter().filter_map(EndedRun::of).map(|ended| state.ended_run(ended));
+        let mut runs: Vec<Run> = live.chain(ended).filter(|run| filter.finds(run)).collect();
         runs.sort_by_key(|run| (run.scheduled_at, run.id));
         runs.truncate(filter.limit);
         Ok(runs)
@@ -156,15 +156,19 @@ impl Runs for MemoryStore {
     async fn ask(&self, now: Timestamp, run: Run, by: Option<By>) -> Result<bool> {
         let mut state = self.state();
         state.refuse_repeated(by.as_ref())?;
-        let (asked_by, id) = (by.clone(), run.id.0);
+        let (asked_by, id, key) = (by.clone(), run.id, event_key(&run));
         let slots = run.schedule.map(|schedule| (schedule, run.key.clone())).into_iter().collect();
         let wants =
             Wants { schedules: run.schedule.into_iter().collect(), runs: [run.id].into(), slots, ..Wants::default() };
         let mut draft = state.draft(&wants, now);
-        let is_new = change::ask(draft.asked_by(by), run)?;
+        let is_known = key.as_ref().is_some_and(|key| state.answers.contains_key(key));
+        let is_new = !is_known && change::ask(draft.asked_by(by), run, state.ended(id).as_ref())?;
         state.note_agents(&draft, now);
         state.save(draft, &wants);
-        state.note_answer(asked_by.as_ref(), id, now);
+        state.note_answer(asked_by.as_ref(), id.0, now);
+        if let Some(key) = key.filter(|_| is_new) {
+            state.answers.insert(key, Answered { digest: 0, subject: id.0, at: now });
+        }
         Ok(is_new)
     }
 
@@ -174,6 +178,8 @@ impl Runs for MemoryStore {
         let wants = Wants::runs([id]);
         let mut draft = state.draft(&wants, now);
         let cancelled = change::cancel(draft.asked_by(by.clone()), id);
+        let over = |ended: EndedRun| Cancellation::Over(ended.end.outcome);
+        let cancelled = cancelled.or_else(|| state.ended(id).map(over));
         state.save(draft, &wants);
         let cancelled = cancelled.ok_or_else(|| StoreError::NotFound { what: "run", id: id.to_string() })?;
         state.note_answer(by.as_ref(), id.0, now);
@@ -200,7 +206,7 @@ impl State {
     }
 
     pub(super) fn task(&self, record: &ScheduleRecord) -> PlanTask {
-        let live = || self.runs_of(record.schedule.id).filter(|run| !run.state.is_final());
+        let live = || self.runs_of(record.schedule.id);
         PlanTask {
             record: record.clone(),
             waiting: live().filter(|run| !run.has_started).count(),

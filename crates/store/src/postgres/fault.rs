@@ -25,6 +25,9 @@ pub(super) enum Fault {
     /// An entry that this node has read is not there any more, or is another one.
     #[error("entry {0} of the journal is not what it was")]
     Lost(u64),
+    /// Retention has let go of an entry behind which this node was to go on.
+    #[error("entry {0} of the journal is not kept any more")]
+    Behind(u64),
     /// What another command of the same transaction was told, when the moment was to blame.
     #[error("{0}")]
     Shared(String),
@@ -48,8 +51,9 @@ impl Fault {
     /// Whether what this process knows is in doubt: it has to be read again.
     pub(super) fn is_about_state(&self) -> bool {
         match self {
-            Fault::Journal(_) | Fault::Damaged(_) | Fault::Lost(_) | Fault::Panicked(_) | Fault::Differs(_) => true,
-            // Rows that are not as they were read, or that are there already.
+            Fault::Journal(_) | Fault::Damaged(_) | Fault::Panicked(_) | Fault::Differs(_) => true,
+            Fault::Lost(_) | Fault::Behind(_) => true,
+            // Rows that are there already.
             Fault::Sql(error) => error.code().is_some_and(|code| matches!(&code.code()[..2], "23" | "40")),
             Fault::Pool(_) | Fault::Slow(_) | Fault::Store(_) | Fault::Shared(_) => false,
         }
@@ -59,7 +63,8 @@ impl Fault {
     pub(super) fn is_passing(&self) -> bool {
         match self {
             Fault::Sql(error) => error.code().map_or_else(|| is_lost(error), is_passing),
-            Fault::Pool(_) | Fault::Slow(_) | Fault::Shared(_) | Fault::Differs(_) | Fault::Lost(_) => true,
+            Fault::Pool(_) | Fault::Slow(_) | Fault::Shared(_) | Fault::Differs(_) => true,
+            Fault::Lost(_) | Fault::Behind(_) => true,
             Fault::Store(_) | Fault::Journal(_) | Fault::Damaged(_) | Fault::Panicked(_) => false,
         }
     }
@@ -79,6 +84,15 @@ impl Fault {
             Fault::Sql(error) => error.code().is_none_or(|code| code.code().starts_with("57P")),
             Fault::Slow(_) => true,
             _ => false,
+        }
+    }
+
+    /// The same, for one more who is told.
+    pub(super) fn again(&self) -> Fault {
+        match self {
+            Fault::Damaged(what) => Fault::Damaged(what.clone()),
+            fault if fault.is_passing() => Fault::Shared(fault.to_string()),
+            fault => StoreError::Database { doing: "looking", source: fault.to_string().into() }.into(),
         }
     }
 

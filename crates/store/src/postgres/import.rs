@@ -3,20 +3,20 @@
 use std::io::BufRead;
 
 use jiff::Timestamp;
-use punctual_core::journal::{Body, Entry, World};
+use punctual_core::journal::{Entry, World};
+use punctual_kernel::state::State;
+use punctual_kernel::transaction::{Cluster, Found, Transaction};
 use tokio::runtime::{Builder, Runtime};
 
 use super::connect::{Address, Lent};
-use super::fault::{Done, Fault};
+use super::copies::{BASE, CopyRows, SNAPSHOT};
+use super::fault::Fault;
 use super::migrate::{MIGRATIONS, migrate};
-use super::values::day_of;
-use super::{partitions, save, tls, verify};
+use super::statement::{Statement, send};
+use super::{save, tls, verify};
 use crate::error::{Result, StoreError};
 use crate::requests::Head;
 use crate::transfer::{self, Imported, Importing};
-use punctual_kernel::change::raised_floor;
-use punctual_kernel::state::State as Mirror;
-use punctual_kernel::transaction::{Changes, Cluster, Found, Row, Transaction};
 
 const DOING: &str = "importing";
 
@@ -32,10 +32,9 @@ pub fn import(from: &mut dyn BufRead, address: &str, now: Timestamp, progress: i
 struct Import {
     runtime: Runtime,
     connection: Lent,
-    mirror: Mirror,
-    first_seq: u64,
+    /// Counts the entries while they come, and is what they come to in the end.
+    state: State,
     head: Head,
-    day: Option<i32>,
 }
 
 impl Import {
@@ -50,7 +49,7 @@ impl Import {
             migrate(&connection, MIGRATIONS).await?;
             connection.batch_execute("BEGIN").await?;
             connection.query_typed_one("SELECT 1 FROM pen FOR UPDATE", &[]).await?;
-            let sql = "SELECT EXISTS (SELECT 1 FROM journal) OR EXISTS (SELECT 1 FROM schedules) OR EXISTS (SELECT 1 FROM runs)";
+            let sql = "SELECT EXISTS (SELECT 1 FROM journal) OR (SELECT 1 < first_seq FROM pen)";
             if connection.query_typed_one(sql, &[]).await?.get(0) {
                 let why = "it has data already: an import fills an empty database".to_owned();
                 return Err(Fault::from(StoreError::BadAddress { why }));
@@ -59,67 +58,48 @@ impl Import {
         };
         let connection = runtime.block_on(begin).map_err(|fault: Fault| fault.while_doing(DOING))?;
         let head = Head { seq: first_seq.saturating_sub(1), checksum: 0 };
-        let mut world = World::beginning_at(1);
-        world.seq = head.seq;
-        Ok(Import { runtime, connection, mirror: Mirror::new(world), first_seq, head, day: None })
+        let state = State::new(World { seq: head.seq, ..World::default() });
+        Ok(Import { runtime, connection, state, head })
     }
 
-    /// Writes some of it.
+    fn send(&self, statements: &[Statement]) -> Result<()> {
+        let sent = self.runtime.block_on(send(&self.connection, statements, "SELECT 1"));
+        sent.map_err(|fault| fault.while_doing(DOING))
+    }
+
+    /// Writes some of the journal.
     fn write(&mut self, fill: impl FnOnce(&mut Transaction<'_>) -> punctual_kernel::Result<()>) -> Result<()> {
-        let mut writing = Transaction::new(&mut self.mirror, self.head, Cluster::default(), Found::default());
+        let mut writing = Transaction::new(&mut self.state, self.head, Cluster::default(), Found::default());
         fill(&mut writing)?;
         let Transaction { head, changes, .. } = writing;
-        let sent = self.runtime.block_on(send(&self.connection, &changes, &mut self.day));
-        sent.map_err(|fault| fault.while_doing(DOING))?;
+        self.send(&save::statements(&changes).map_err(|fault| fault.while_doing(DOING))?)?;
         self.head = head;
         Ok(())
     }
 }
 
-/// Sends changes, day by day: each has a partition of its own.
-async fn send(connection: &Lent, changes: &Changes, day: &mut Option<i32>) -> Done<()> {
-    let mut rest = changes.lines.as_slice();
-    while let Some(first) = rest.first() {
-        let today = day.map_or(day_of(first.at), |day| day.max(day_of(first.at)));
-        if *day != Some(today) {
-            partitions::add(connection, today, first.seq).await?;
-            *day = Some(today);
-        }
-        let until = rest.iter().position(|line| today < day_of(line.at)).unwrap_or(rest.len());
-        let lines = Changes { lines: rest[..until].to_vec(), ..Changes::default() };
-        save::send(connection, &save::statements(&lines, today), "SELECT 1").await?;
-        rest = &rest[until..];
-    }
-    let rows = Changes { lines: vec![], ..changes.clone() };
-    save::send(connection, &save::statements(&rows, 0), "SELECT 1").await
-}
-
 impl Importing for Import {
+    fn base(&mut self, base: &World) -> Result<()> {
+        self.send(&BASE.put(&CopyRows::of_base(base)))?;
+        let sql = "UPDATE pen SET first_seq = $1, checksum_before = 0";
+        self.send(&[Statement::new(sql).number(base.seq + 1)])
+    }
+
     fn page(&mut self, entries: &[Entry]) -> Result<()> {
         self.write(|writing| entries.iter().try_for_each(|entry| writing.append(entry.at, entry.body.clone())))
     }
 
     fn end(mut self: Box<Self>, imported: Imported) -> Result<()> {
-        let Imported { mut world, nodes, planner, now } = imported;
-        let epoch_floor = raised_floor(world.epoch_floor, now);
-        let body = Body::Restored { epoch_floor };
-        world.apply(&Entry { seq: self.head.seq + 1, at: now, body: body.clone() })?;
-        let first = Head { seq: self.first_seq, checksum: 0 };
-        let rows = world.clone();
+        let Imported { world, nodes, planner, answers, now } = imported;
+        self.state = State::new(world);
         self.write(|writing| {
-            writing.append(now, body)?;
-            writing.changes.schedules = rows.schedules.into_iter().map(|(id, record)| (id, Row::new(record))).collect();
-            writing.changes.runs = rows.runs.into_iter().map(|(id, run)| (id, Row::new(run))).collect();
-            (writing.changes.days, writing.changes.planner) = (rows.days, planner);
-            writing.changes.tokens = rows.tokens.iter().map(|(id, token)| (*id, Some(token.clone()))).collect();
-            (writing.changes.epoch_floor, writing.changes.first) = (Some(epoch_floor), Some(first));
-            Ok(())
-        })?;
-        self.mirror = Mirror::new(world);
-        self.write(|writing| {
+            writing.begin_anew(now, 0)?;
             nodes.iter().for_each(|node| writing.remove_node(*node, now, true));
+            (writing.changes.planner, writing.changes.answers) = (planner, answers);
             Ok(())
         })?;
+        self.send(&SNAPSHOT.put(&CopyRows::of_snapshot(self.state.world())))?;
+        self.send(&[Statement::new("UPDATE snapshot SET seq = $1").number(self.head.seq)])?;
         let Import { runtime, connection, .. } = *self;
         let end = async {
             let differences = verify::verify(&connection).await?;

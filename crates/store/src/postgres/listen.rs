@@ -16,7 +16,7 @@ use tracing::debug;
 use super::connect::Address;
 use super::fault::Done;
 use crate::requests::Hint;
-use punctual_kernel::transaction::Changes;
+use punctual_kernel::transaction::{Changes, Line};
 
 /// Whom to tell.
 pub(super) type Told = Arc<dyn Fn(Hint) + Send + Sync>;
@@ -107,8 +107,9 @@ pub(super) fn notification(changes: &Changes) -> Option<String> {
     if kinds().any(frees) {
         words.push('r');
     }
-    let is_called_off = changes.runs.values().filter_map(|row| row.after.as_ref()).any(|run| run.is_cancelling);
-    if is_called_off {
+    // Whoever is woken for nothing looks once.
+    let is_called_off = |line: &Line| line.kind == "run_changed" && line.body.contains("\"cancel_asked\"");
+    if changes.lines.iter().any(is_called_off) {
         words.push('s');
     }
     (!words.is_empty()).then(|| format!("SELECT pg_notify('punctual', current_schema() || ' {words}')"))

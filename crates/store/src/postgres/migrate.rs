@@ -19,7 +19,6 @@ pub(super) struct Migration {
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { name: "0001_first", sql: include_str!("migrations/0001_first.sql") },
     Migration { name: "0002_steps", sql: include_str!("migrations/0002_steps.sql") },
-    Migration { name: "0003_faces", sql: include_str!("migrations/0003_faces.sql") },
 ];
 
 /// A lock that only migrations take, until their transaction ends: `Pnct`.

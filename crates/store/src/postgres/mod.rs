@@ -1,15 +1,16 @@
 //! PostgreSQL: the store that many nodes share.
 //!
-//! Each process has a writer ([`writer`]) with a mirror of schedules and live runs in memory. Whoever writes takes the pen,
-//! reads what others have written since, decides in memory, and writes rows and entries in one more round trip. Leases are
-//! renewed beside that, on a thread and a connection of their own ([`heart`]).
+//! Each process has a writer ([`writer`]) with the state of the kernel. Whoever writes takes the pen, reads what others have
+//! written since, decides in memory, and appends entries in one more round trip; whoever looks reads what others have written, and
+//! takes no pen. The snapshot follows beside that ([`saver`]). Leases are renewed on a thread and a connection of their own
+//! ([`heart`]).
 //!
 //! Callers never hold a connection: what they ask for is done on the store's own threads, and goes on when they stop
 //! waiting for it.
 
 mod answers;
-mod claims;
 mod connect;
+mod copies;
 mod fault;
 mod heart;
 mod history;
@@ -17,18 +18,20 @@ mod import;
 mod journal;
 mod listen;
 mod load;
+mod look;
 mod migrate;
 mod nodes;
 mod open;
 mod output;
 mod ownership;
-mod partitions;
 mod pen;
-mod plan;
+mod prune;
 mod records;
 mod rows;
-mod runs;
 mod save;
+mod saver;
+mod statement;
+mod tail;
 mod time;
 mod tls;
 mod tokens;
@@ -42,21 +45,26 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual_core::RunId;
+use punctual_core::journal::Entry;
+use punctual_kernel::state::State;
+use punctual_kernel::transaction::{Needs, Transaction};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
+use uuid::Uuid;
 
 use self::connect::{Address, Connections};
 use self::fault::{Done, Fault};
 use self::heart::Heart;
 use self::listen::Listeners;
+use self::look::{AskedLook, Question};
 use self::ownership::Ownership;
 use self::time::Time;
 use crate::command::{Asked, Command};
-use crate::commands::Commits;
 use crate::error::{Result, StoreError};
+use crate::kept::{EndedBetween, Kept};
 use crate::panics::FailedPart;
-use punctual_kernel::transaction::{Needs, Transaction};
 
 /// How long a read may take before it is given up. A connection that stands still would be waited for for ever.
 const READ_MAX: Duration = Duration::from_secs(30);
@@ -67,6 +75,9 @@ const API_ASKED_MAX: usize = 1_024;
 /// How many of them may be long ones.
 const API_LONG_ASKED_MAX: usize = 64;
 
+/// How many looks of the API at the state wait for it at once.
+const API_LOOKS_MAX: usize = 32;
+
 /// How many long reads of the API go on at once: sums and searches, whose work grows with the history.
 const API_LONG_MAX: usize = 2;
 
@@ -75,6 +86,7 @@ const API_LONG_MAX: usize = 2;
 /// Times are kept in microseconds; a finer one is refused.
 pub struct PostgresStore {
     commands: mpsc::UnboundedSender<Box<dyn Command>>,
+    questions: mpsc::UnboundedSender<Question>,
     address: Address,
     connections: Connections,
     /// Who reads through this handle.
@@ -121,6 +133,8 @@ enum ReadsOf {
         long_asked: Arc<Semaphore>,
         /// For long ones that go on.
         long: Arc<Semaphore>,
+        /// For looks at the state.
+        looks: Arc<Semaphore>,
     },
 }
 
@@ -145,9 +159,11 @@ impl PostgresStore {
             asked: Arc::new(Semaphore::new(API_ASKED_MAX)),
             long_asked: Arc::new(Semaphore::new(API_LONG_ASKED_MAX)),
             long: Arc::new(Semaphore::new(API_LONG_MAX)),
+            looks: Arc::new(Semaphore::new(API_LOOKS_MAX)),
         };
         Ok(PostgresStore {
             commands: self.commands.clone(),
+            questions: self.questions.clone(),
             address: self.address.clone(),
             connections: self.address.api_connections(time_max)?,
             reads,
@@ -227,7 +243,7 @@ impl PostgresStore {
             Ok(Ok(Err(fault))) if fault.is_cut_off() => Err(overloaded("it takes longer than a request may")),
             Ok(Ok(Err(fault))) => Err(fault.while_doing(doing)),
             Ok(Err(_)) => Err(overloaded("it takes longer than a request may")),
-            Err(_) => Err(StoreError::Unavailable { doing, source: "the store has stopped".into() }),
+            Err(_) => Err(stopped(doing)),
         }
     }
 
@@ -239,12 +255,11 @@ impl PostgresStore {
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.threads.runtime().spawn(async move { drop(reply.send(work.await)) });
-        let gone = |_| StoreError::Unavailable { doing, source: "the store has stopped".into() };
-        answer.await.map_err(gone)?.map_err(|fault| fault.while_doing(doing))
+        answer.await.map_err(|_| stopped(doing))?.map_err(|fault| fault.while_doing(doing))
     }
 }
 
-impl Commits for PostgresStore {
+impl Kept for PostgresStore {
     async fn commit<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -252,12 +267,50 @@ impl Commits for PostgresStore {
         work: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send + 'static,
     ) -> Result<T> {
         self.failed_part.check()?;
-        let gone = || StoreError::Unavailable { doing, source: "the store has stopped".into() };
         let (reply, answer) = oneshot::channel();
         let command = Box::new(Asked { doing, needs, work, result: None, reply });
-        self.commands.send(command).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.commands.send(command).map_err(|_| stopped(doing))?;
+        answer.await.map_err(|_| stopped(doing))?
     }
+
+    async fn look<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        look: impl FnMut(&State) -> T + Send + 'static,
+    ) -> Result<T> {
+        self.failed_part.check()?;
+        let questions = self.questions.clone();
+        let ask = async move {
+            let (reply, answer) = oneshot::channel();
+            let look = Question::Look(Box::new(AskedLook { doing, look, reply }));
+            questions.send(look).map_err(|_| stopped(doing))?;
+            answer.await.map_err(|_| stopped(doing))?
+        };
+        let ReadsOf::Api { time_max, asked, looks, .. } = &self.reads else { return ask.await };
+        let looks = Arc::clone(looks);
+        let ask = async move {
+            let _place = looks.acquire_owned().await;
+            Ok(ask.await?)
+        };
+        self.read_in_time(doing, *time_max, asked, ask).await
+    }
+
+    async fn past_of_run(&self, run: RunId, limit: usize) -> Result<Vec<Entry>> {
+        self.read_past_of_run(run, limit).await
+    }
+
+    async fn ends_between(&self, ended: EndedBetween) -> Result<Vec<Entry>> {
+        self.read_ends_between(ended).await
+    }
+
+    async fn entries_about(&self, subjects: Vec<Uuid>, each: usize) -> Result<Vec<Entry>> {
+        self.read_about(subjects, each).await
+    }
+}
+
+/// What whoever asks a store is told that is no more.
+fn stopped(doing: &'static str) -> StoreError {
+    StoreError::Unavailable { doing, source: "the store has stopped".into() }
 }
 
 impl std::fmt::Debug for PostgresStore {

@@ -9,11 +9,11 @@ use punctual_core::NodeId;
 use super::PostgresStore;
 use super::heart::Beat;
 use super::rows::{NODE_COLUMNS, read_node};
-use crate::commands::{self, Commits};
+use crate::commands;
 use crate::error::Result;
+use crate::kept::Kept;
 use crate::requests::{About, Hint, NodeLease, NodeRecord, PlannerLease, Renewal, SharedTime, Sign};
 use crate::roles::Nodes;
-use punctual_kernel::transaction::Needs;
 
 #[async_trait]
 impl Nodes for PostgresStore {
@@ -77,10 +77,10 @@ impl Nodes for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Waits until the mirror has what others have written, for a second at most.
+    /// Waits until the state has what others have written, for a second at most.
     async fn catch_up(&self) {
         const WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
-        let caught_up = self.commit("catching up", Needs::default(), |_| Ok(()));
+        let caught_up = self.look("catching up", |_| ());
         let (done, waited) = tokio::sync::oneshot::channel::<()>();
         self.threads.runtime().spawn(async move {
             tokio::time::sleep(WAIT_MAX).await;

@@ -54,13 +54,8 @@ impl PostgresStore {
         let warnings = answer.recv().map_err(lost)?.map_err(|fault| fault.while_doing(DOING))?;
         let ownership = Ownership::default();
         let (commands, queue) = mpsc::unbounded_channel();
-        let writer = Writer {
-            connections: connections.clone(),
-            ownership: ownership.clone(),
-            state: None,
-            seen: None,
-            lost: None,
-        };
+        let (questions, asked) = mpsc::unbounded_channel();
+        let writer = Writer::new(connections.clone(), ownership.clone(), asked, !migrates);
         let failed_part = FailedPart::default();
         runtime.spawn(failed_part.clone().watch("writer of the database", writer.run(queue)));
         let listeners = Listeners::default();
@@ -73,6 +68,7 @@ impl PostgresStore {
         let reads = ReadsOf::Engine;
         Ok(PostgresStore {
             commands,
+            questions,
             address,
             connections,
             reads,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual_core::{NodeId, RunId};
 
-use punctual_kernel::state::State as Mirror;
+use punctual_kernel::state::State;
 
 /// The runs of nodes, each with its epoch and whether somebody has called it off.
 #[derive(Debug, Clone, Default)]
@@ -18,18 +18,18 @@ struct Owned {
 }
 
 impl Ownership {
-    /// Everything as a mirror has it, which was read anew.
-    pub(super) fn replace(&self, mirror: &Mirror) {
+    /// Everything as a state has it, which was read anew.
+    pub(super) fn replace(&self, state: &State) {
         let mut owned = self.lock();
         *owned = Owned::default();
-        mirror.all_owned().for_each(|run| owned.put(run.id, run.owner(), run.epoch(), run.is_cancelling));
+        state.all_owned().for_each(|run| owned.put(run.id, run.owner(), run.epoch(), run.is_cancelling));
     }
 
-    /// What has changed in a mirror since it was followed last, now that it is committed.
-    pub(super) fn follow(&self, mirror: &mut Mirror) {
+    /// What has changed in a state since it was followed last, now that it is committed.
+    pub(super) fn follow(&self, state: &mut State) {
         let mut owned = self.lock();
-        for id in mirror.take_touched() {
-            match mirror.run(id) {
+        for id in state.take_touched() {
+            match state.run(id) {
                 Some(run) => owned.put(id, run.owner(), run.epoch(), run.is_cancelling),
                 None => owned.put(id, None, 0, false),
             }

@@ -1,4 +1,4 @@
-//! What became of workflows that schedules had started, and schedules as they are searched.
+//! What became of workflows that schedules had started.
 
 use async_trait::async_trait;
 use punctual_core::{RunId, ScheduleId};
@@ -8,15 +8,13 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::fault::Done;
-use super::plan::rows_max;
-use super::values::At;
+use super::values::{At, rows_max};
 use crate::columns::{count, from_word};
 use crate::error::Result;
-use crate::requests::{Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage, ScheduleFilter};
+use crate::kept::live_runs;
+use crate::records;
+use crate::requests::{Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage, RunFilter};
 use crate::roles::Records;
-
-/// Records as the journal has them, and those of runs that are being carried out.
-const ALL: &str = include_str!("sql/records.sql");
 
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
 
@@ -24,22 +22,23 @@ type Param = (Box<dyn ToSql + Sync + Send>, Type);
 impl Records for PostgresStore {
     async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
         let connections = self.connections.clone();
-        let conditions = of_records(filter);
-        let order = order(&filter.sort);
-        let (limit, offset) = (filter.limit, filter.offset);
-        self.read_long("reading records", async move {
-            let sql = format!("SELECT count(*) FROM ({ALL}) AS every WHERE {}", conditions.sql);
+        let (conditions, order) = (of_records(filter), order(&filter.sort));
+        let rows = filter.offset.saturating_add(filter.limit);
+        let kept = self.read_long("reading records", async move {
+            let sql = format!("SELECT count(*) FROM records WHERE {}", conditions.sql);
             let total = count(connections.query(&sql, &conditions.borrowed()).await?[0].get(0));
-            let (conditions, page) = conditions.paged(limit, offset);
+            let (conditions, limit) = conditions.limited(rows);
             let sql = format!(
-                "SELECT * FROM ({ALL}) AS every WHERE {}
-                ORDER BY {order}seq IS NULL DESC, seq DESC, run_id DESC {page}",
+                "SELECT seq, schedule_id, run_id, project, schedule, workflow, workflow_id, state, note, scheduled_at, executed_at
+                FROM records WHERE {} ORDER BY {order}seq DESC {limit}",
                 conditions.sql
             );
             let rows = connections.query(&sql, &conditions.borrowed()).await?;
             Ok(RecordPage { total, records: rows.iter().map(read_record).collect::<Done<_>>()? })
-        })
-        .await
+        });
+        let kept = kept.await?;
+        let live = live_runs(self, &RunFilter { only_live: true, limit: usize::MAX, ..RunFilter::default() }).await?;
+        Ok(records::page(filter, kept, live.iter().filter_map(records::begun)))
     }
 
     async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {
@@ -77,8 +76,8 @@ fn read_record(row: &Row) -> Done<RecordItem> {
 }
 
 /// What a filter asks for. The text is made of constants: what people say is in the parameters.
-pub(super) struct Conditions {
-    pub(super) sql: String,
+struct Conditions {
+    sql: String,
     params: Vec<Param>,
 }
 
@@ -115,35 +114,16 @@ impl Conditions {
         self.one_of("coalesce(project, '') = ANY(?)", projects.map(named))
     }
 
-    /// With the places of a page behind them, and the words for it.
-    pub(super) fn paged(mut self, limit: usize, offset: usize) -> (Conditions, String) {
-        self.params.push((Box::new(rows_max(limit)), Type::INT8));
-        self.params.push((Box::new(rows_max(offset)), Type::INT8));
-        let page = format!("LIMIT ${} OFFSET ${}", self.params.len() - 1, self.params.len());
-        (self, page)
+    /// With the number of rows behind them, and the words for it.
+    fn limited(mut self, rows: usize) -> (Conditions, String) {
+        self.params.push((Box::new(rows_max(rows)), Type::INT8));
+        let limit = format!("LIMIT ${}", self.params.len());
+        (self, limit)
     }
 
-    pub(super) fn borrowed(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    fn borrowed(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         self.params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
     }
-}
-
-/// Which schedules a filter finds.
-pub(super) fn of_schedules(filter: &ScheduleFilter) -> Conditions {
-    let conditions = filter.conditions.as_ref();
-    Conditions::new()
-        .is("face = ?", filter.face.map(|face| face.as_str()), Type::TEXT)
-        .of_projects(filter.projects.as_ref())
-        .is("agent = ?", filter.agent.clone(), Type::TEXT)
-        .is("workflow = ?", filter.workflow.clone(), Type::TEXT)
-        .is("name = ?", filter.name.clone(), Type::TEXT)
-        .has("strpos(lower(name COLLATE \"C\"), ?) > 0", filter.name_part.as_ref())
-        .has(
-            "(strpos(lower(name COLLATE \"C\"), ?) > 0 OR strpos(lower(workflow), ?) > 0 \
-             OR strpos(lower(description), ?) > 0)",
-            filter.text.as_ref(),
-        )
-        .one_of("condition = ANY(?)", conditions.map(|all| all.iter().map(|it| it.as_str().to_owned()).collect()))
 }
 
 fn of_records(filter: &RecordFilter) -> Conditions {

@@ -1,16 +1,19 @@
-//! Tokens.
+//! Tokens, and when they were used.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use punctual_core::{By, Token, TokenId};
-use tokio_postgres::types::{ToSql, Type};
+use tracing::debug;
 use uuid::Uuid;
 
 use super::PostgresStore;
+use super::statement::Statement;
 use super::values::At;
-use crate::columns::from_json;
 use crate::commands;
 use crate::error::Result;
+use crate::kept::Kept;
 use crate::requests::TokenRecord;
 use crate::roles::Tokens;
 
@@ -18,16 +21,16 @@ use crate::roles::Tokens;
 impl Tokens for PostgresStore {
     async fn tokens(&self) -> Result<Vec<TokenRecord>> {
         let connections = self.connections.clone();
-        self.read("reading the tokens", async move {
-            let rows = connections.query("SELECT body::text, used_at FROM tokens ORDER BY id", &[]).await?;
-            let mut records = vec![];
-            for row in &rows {
-                let used_at = row.get::<_, Option<At>>(1).map(|at| at.0);
-                records.push(TokenRecord { token: from_json(row.get(0), "a token")?, used_at });
-            }
-            Ok(records)
-        })
-        .await
+        let used: BTreeMap<TokenId, Timestamp> = self
+            .read("reading which tokens are used", async move {
+                let rows = connections.query("SELECT id, used_at FROM tokens_used", &[]).await?;
+                Ok(rows.iter().map(|row| (TokenId(row.get(0)), row.get::<_, At>(1).0)).collect())
+            })
+            .await?;
+        let tokens = self.look("reading the tokens", |state| state.tokens().cloned().collect::<Vec<Token>>()).await?;
+        let there: BTreeSet<TokenId> = tokens.iter().map(|token| token.id).collect();
+        self.forget_used(used.keys().filter(|id| !there.contains(id)).copied().collect()).await;
+        Ok(tokens.into_iter().map(|token| TokenRecord { used_at: used.get(&token.id).copied(), token }).collect())
     }
 
     async fn make_token(&self, now: Timestamp, token: Token, by: Option<By>) -> Result<()> {
@@ -35,21 +38,45 @@ impl Tokens for PostgresStore {
     }
 
     async fn revoke_token(&self, now: Timestamp, id: TokenId, by: Option<By>) -> Result<bool> {
-        commands::revoke_token(self, now, id, by).await
+        let was_there = commands::revoke_token(self, now, id, by).await?;
+        self.forget_used(vec![id]).await;
+        Ok(was_there)
     }
 
     async fn note_used(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
+        let known = self
+            .look("looking for tokens that are used", move |state| {
+                let is_there = |id: &TokenId| state.tokens().any(|token| token.id == *id);
+                used.iter().filter(|(id, _)| is_there(id)).copied().collect::<BTreeMap<TokenId, Timestamp>>()
+            })
+            .await?;
         let connections = self.connections.clone();
         self.read_on("noting which tokens are used", async move {
-            let ids: Vec<Uuid> = used.iter().map(|(id, _)| id.0).collect();
-            let times: Vec<At> = used.iter().map(|(_, at)| At(*at)).collect();
-            let params: [(&(dyn ToSql + Sync), Type); 2] =
-                [(&ids, Type::UUID_ARRAY), (&times, Type::TIMESTAMPTZ_ARRAY)];
-            let sql = "UPDATE tokens SET used_at = used.at
-                FROM unnest($1, $2) AS used (token_id, at) WHERE tokens.id = used.token_id";
-            connections.query(sql, &params).await?;
+            let sql = "INSERT INTO tokens_used SELECT * FROM unnest($1::uuid[], $2::timestamptz[])
+                ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at";
+            let statement = Statement::new(sql).uuids(known.keys().map(|id| id.0)).times(known.values().copied());
+            connections.query(statement.sql(), &statement.params()).await?;
             Ok(())
         })
         .await
+    }
+}
+
+impl PostgresStore {
+    /// Forgets when tokens were used that are there no more. If that does not work now, it is noticed later.
+    async fn forget_used(&self, ids: Vec<TokenId>) {
+        if ids.is_empty() {
+            return;
+        }
+        let connections = self.connections.clone();
+        let forgotten = self.read_on("forgetting tokens", async move {
+            let ids: Vec<Uuid> = ids.into_iter().map(|id| id.0).collect();
+            let statement = Statement::new("DELETE FROM tokens_used WHERE id = ANY($1)").uuids(ids.into_iter());
+            connections.query(statement.sql(), &statement.params()).await?;
+            Ok(())
+        });
+        if let Err(error) = forgotten.await {
+            debug!("when revoked tokens were used is not forgotten yet: {error}");
+        }
     }
 }

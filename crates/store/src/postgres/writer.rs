@@ -1,13 +1,14 @@
 //! The writer: commands that wait together are one transaction, and one transaction writes at a time.
 //!
-//! Whoever writes holds the pen, a row that all nodes lock first. So the mirror, once it has caught up with the journal, is
-//! what the rows say until the commit; the order of entries is the order of commits; and a transaction is two round trips,
-//! one to take the pen and catch up, one to write. When something is in doubt, the mirror is thrown away and the rows
-//! are read again.
+//! Whoever writes holds the pen, a row that all nodes lock first. So the state, once it has caught up with the journal, is
+//! the latest until the commit; the order of entries is the order of commits; and a transaction is two round trips, one to take
+//! the pen and catch up, one to append. Who only looks waits for no pen: the state catches up without it. When something is in
+//! doubt, the state is thrown away and opened again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use punctual_kernel::transaction::{Cluster, Found, Needs, Transaction};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::Client;
@@ -17,17 +18,16 @@ use super::connect::Connections;
 use super::fault::{Done, Fault};
 use super::listen::notification;
 use super::load::{self, Loaded};
+use super::look::{Look, Question};
 use super::ownership::Ownership;
-use super::partitions;
 use super::pen;
 use super::save;
-use super::values::day_of;
+use super::saver::Saver;
+use super::statement::send;
+use super::tail::{self, Known};
 use crate::command::Command;
 use crate::panics::panic_text;
 use crate::requests::Head;
-use punctual_kernel::state::State as Mirror;
-use punctual_kernel::state::Undo;
-use punctual_kernel::transaction::{Found, Needs, Transaction};
 
 /// The most commands in one transaction.
 const BATCH_MAX: usize = 256;
@@ -36,38 +36,36 @@ const BATCH_MAX: usize = 256;
 /// lease only behind it.
 const TRY_FOR: Duration = Duration::from_secs(4);
 
-/// How long one attempt may take.
+/// How long one attempt may take. Opening the state takes as long as it takes.
 const ATTEMPT_MAX: Duration = Duration::from_secs(8);
 
-/// How long one may take that reads everything.
-const LONG_ATTEMPT_MAX: Duration = Duration::from_secs(300);
+/// How long a look waits for the pen that a command waits for, before the state catches up without it.
+const LOOK_PATIENCE: Duration = Duration::from_millis(20);
 
-/// Writes for one process.
+/// How often a look has the state opened again when it is in doubt.
+const DOUBTS_MAX: usize = 3;
+
+/// Writes for one process, and answers whoever looks.
 pub(super) struct Writer {
-    pub(super) connections: Connections,
-    pub(super) ownership: Ownership,
-    pub(super) state: Option<State>,
-    /// What the last mirror that was thrown away had seen of the journal.
-    pub(super) seen: Option<Seen>,
+    connections: Connections,
+    ownership: Ownership,
+    known: Option<Known>,
+    /// Who brings the snapshot further; nobody, in a process that only reads.
+    saver: Option<Saver>,
+    questions: mpsc::UnboundedReceiver<Question>,
+    /// Those who look and wait for the state to catch up.
+    waiting: Vec<Box<dyn Look>>,
+    /// What the last state that was thrown away had seen of the journal.
+    seen: Option<Seen>,
     /// What this process had seen when the journal turned out to be another than it was: commits are lost that nodes know of.
-    pub(super) lost: Option<Seen>,
+    lost: Option<Seen>,
 }
 
-/// How far a mirror had come: an older copy of the server has not, whether it comes while somebody writes or while nobody can.
+/// How far a state had come: an older copy of the server has not, whether it comes while somebody writes or while nobody can.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+struct Seen {
     head: Head,
     epoch_floor: u64,
-}
-
-/// What is known between two transactions.
-pub(super) struct State {
-    pub(super) mirror: Mirror,
-    pub(super) head: Head,
-    /// The day of the last entry; none before the first.
-    pub(super) day: Option<i32>,
-    /// How to take back what has been decided and is not known to be committed.
-    undo: Option<Undo>,
 }
 
 /// What a transaction sent last, so that it can be known again.
@@ -77,48 +75,79 @@ struct Sent {
 }
 
 impl Writer {
+    /// `only_reads` if the process is there to look, and not to work.
+    pub(super) fn new(
+        connections: Connections,
+        ownership: Ownership,
+        questions: mpsc::UnboundedReceiver<Question>,
+        only_reads: bool,
+    ) -> Writer {
+        let saver = (!only_reads).then(|| Saver::new(connections.clone()));
+        Writer { connections, ownership, known: None, saver, questions, waiting: vec![], seen: None, lost: None }
+    }
+
     /// Carries out commands until nobody can send any more.
     pub(super) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Box<dyn Command>>) {
-        let mut next = commands.recv().await;
-        while let Some(first) = next.take() {
-            let mut batch = vec![first];
-            while batch.len() < BATCH_MAX
-                && !batch[0].needs().is_alone()
-                && let Ok(command) = commands.try_recv()
-            {
-                if command.needs().is_alone() {
-                    next = Some(command);
-                    break;
+        if self.saver.is_some()
+            && let Err(fault) = self.open().await
+        {
+            warn!("the state is not open yet: {fault}");
+        }
+        loop {
+            let unsaved = self.known.as_ref().map_or(0, |known| known.state.unsaved());
+            let saver = self.saver.as_mut().filter(|_| self.known.is_some());
+            let save = async {
+                match saver {
+                    Some(saver) => saver.due(unsaved).await,
+                    None => std::future::pending().await,
                 }
-                batch.push(command);
-            }
-            self.carry_out(batch).await;
-            if next.is_none() {
-                next = commands.recv().await;
+            };
+            tokio::select! {
+                command = commands.recv() => {
+                    let Some(first) = command else { return };
+                    let mut batch = vec![first];
+                    while batch.len() < BATCH_MAX && let Ok(command) = commands.try_recv() {
+                        batch.push(command);
+                    }
+                    self.carry_out(batch).await;
+                }
+                question = self.questions.recv() => {
+                    let Some(question) = question else { return };
+                    self.note(question);
+                    self.answer_looks().await;
+                }
+                outcome = save => {
+                    if let Some((saver, known)) = self.saver.as_mut().zip(self.known.as_mut()) {
+                        saver.go_on(outcome, known);
+                    }
+                }
             }
         }
     }
 
     async fn carry_out(&mut self, mut batch: Vec<Box<dyn Command>>) {
-        let began = Instant::now();
+        let mut began = Instant::now();
         let mut sent: Option<Sent> = None;
         let mut rest = Duration::from_millis(20);
         loop {
-            let is_long = batch.iter().any(|command| command.needs().checkpoint_until.is_some());
-            let max = if is_long { LONG_ATTEMPT_MAX } else { ATTEMPT_MAX };
-            let done = match tokio::time::timeout(max, self.attempt(&mut batch, &mut sent)).await {
-                Ok(done) => done,
-                Err(_) => Err(Fault::Slow(max.as_secs())),
+            let was_open = self.known.is_some();
+            let ready = self.prepare().await;
+            if !was_open && ready.is_ok() {
+                began = Instant::now();
+            }
+            let done = match ready {
+                Ok(()) => match tokio::time::timeout(ATTEMPT_MAX, self.attempt(&mut batch, &mut sent)).await {
+                    Ok(done) => done,
+                    Err(_) => Err(Fault::Slow(ATTEMPT_MAX.as_secs())),
+                },
+                Err(fault) => Err(fault),
             };
             let Err(fault) = done else {
                 batch.into_iter().for_each(|command| command.answer(Ok(())));
                 return;
             };
-            if fault.is_about_state() {
-                self.throw_away();
-            } else {
-                self.take_back();
-            }
+            self.doubt(&fault);
+            self.answer_looks().await;
             let doing = batch[0].doing();
             if !fault.is_passing() || TRY_FOR <= began.elapsed() {
                 // One that cannot be written must not take the others with it.
@@ -143,79 +172,96 @@ impl Writer {
         }
     }
 
-    /// One transaction. On an error nothing is written, unless it is unclear: then `sent` says what to look for.
-    async fn attempt(&mut self, batch: &mut [Box<dyn Command>], sent: &mut Option<Sent>) -> Done<()> {
-        let connection = self.connections.get().await?;
-        self.load(&connection).await?;
-        if let Some(seen) = self.lost {
-            self.begin_anew(&connection, seen).await?;
+    /// What a fault means for the state.
+    fn doubt(&mut self, fault: &Fault) {
+        if let Some(known) = self.known.as_mut() {
+            known.take_back();
         }
-        self.transaction(&connection, batch, sent).await?;
-        connection.give_back();
-        Ok(())
+        if !fault.is_about_state() {
+            return;
+        }
+        let Some(Known { state, head, .. }) = self.known.take() else { return };
+        let seen = Seen { head, epoch_floor: state.epoch_floor() };
+        match fault {
+            Fault::Lost(_) => self.lost = self.lost.or(Some(seen)),
+            _ if self.lost.is_none() => self.seen = Some(seen),
+            _ => {}
+        }
     }
 
-    /// Reads everything, unless it is here.
-    async fn load(&mut self, client: &Client) -> Done<()> {
-        if self.state.is_none() {
-            let Loaded { mirror, head, day, first_seq } = load::load(client).await?;
-            // What retention has let go since cannot be looked for.
-            if let Some(seen) = self.seen.filter(|seen| first_seq <= seen.head.seq)
-                && !load::has_entry(client, seen.head).await?
-            {
-                self.lost = Some(seen);
+    /// Opens the state, unless it is there, and begins anew where commits are lost.
+    async fn prepare(&mut self) -> Done<()> {
+        loop {
+            if self.known.is_none() {
+                self.open().await?;
+            }
+            // Who only reads leaves that to those who work.
+            let Some(lost) = self.lost.filter(|_| self.saver.is_some()) else { return Ok(()) };
+            let slow = |_| Err(Fault::Slow(ATTEMPT_MAX.as_secs()));
+            tokio::time::timeout(ATTEMPT_MAX, self.begin_anew(lost)).await.unwrap_or_else(slow)?;
+        }
+    }
+
+    /// Reads the snapshot, and follows the journal.
+    async fn open(&mut self) -> Done<()> {
+        let Loaded { known, snapshot } = load::load(&self.connections).await?;
+        if let Some(seen) = self.seen {
+            let checked =
+                self.connections.with(async |client: &Client| tail::check_entry(client, seen.head).await).await;
+            match checked {
+                // What retention has let go since cannot be looked for.
+                Ok(()) | Err(Fault::Behind(_)) => {}
+                Err(Fault::Lost(_)) => self.lost = Some(seen),
+                Err(fault) => return Err(fault),
             }
             self.seen = None;
-            self.ownership.replace(&mirror);
-            self.state = Some(State { mirror, head, day, undo: None });
         }
+        self.ownership.replace(&known.state);
+        if let Some(saver) = &mut self.saver {
+            saver.begin_at(snapshot);
+        }
+        self.known = Some(known);
         Ok(())
-    }
-
-    /// What was decided is not committed, as far as is known. If it was after all, it comes back with the journal.
-    fn take_back(&mut self) {
-        if let Some(state) = &mut self.state
-            && let Some(undo) = state.undo.take()
-        {
-            state.mirror.undo(undo);
-        }
-    }
-
-    /// The mirror cannot be trusted any more.
-    fn throw_away(&mut self) {
-        if let Some(State { mirror, head, .. }) = self.state.take()
-            && self.lost.is_none()
-        {
-            self.seen = Some(Seen { head, epoch_floor: mirror.epoch_floor() });
-        }
     }
 
     /// A server without commits that nodes know of has come in the place of the one before: every epoch is raised above all
     /// that were given, so that nobody who holds a run by one of them is heard any more.
-    async fn begin_anew(&mut self, client: &Client, seen: Seen) -> Done<()> {
-        let state = self.state.as_mut().expect("it was just read");
-        if seen.epoch_floor < state.mirror.epoch_floor() {
+    async fn begin_anew(&mut self, lost: Seen) -> Done<()> {
+        let known = self.known.as_mut().expect("it was just opened");
+        if lost.epoch_floor < known.state.epoch_floor() {
             // Another node was faster. What is claimed since is not taken away once more.
             self.lost = None;
             return Ok(());
         }
-        let (cluster, _) = pen::take(client, state, false).await?;
-        let now = cluster.now.expect("the database has a clock");
-        let mut writing = Transaction::new(&mut state.mirror, state.head, cluster, Found::default());
-        writing.begin_anew(now, seen.epoch_floor).map_err(|error| Fault::Differs(error.to_string()))?;
-        let day = state.day.map_or(day_of(now), |day| day.max(day_of(now)));
-        let seen = Seen { head: writing.head, epoch_floor: writing.changes.epoch_floor.unwrap_or(seen.epoch_floor) };
-        let (first_seq, changes) = (state.head.seq + 1, writing.changes);
-        if state.day != Some(day) {
-            partitions::add(client, day, first_seq).await?;
+        let connection = self.connections.get().await?;
+        let (tail, cluster) = pen::take(&connection, known.head, false).await?;
+        known.take_in(&tail)?;
+        if lost.epoch_floor < known.state.epoch_floor() {
+            connection.batch_execute("ROLLBACK").await?;
+            connection.give_back();
+            self.lost = None;
+            return Ok(());
         }
+        let now = cluster.now.expect("the database has a clock");
+        let mut writing = Transaction::new(&mut known.state, known.head, cluster, Found::default());
+        writing.begin_anew(now, lost.epoch_floor).map_err(|error| Fault::Differs(error.to_string()))?;
+        let Transaction { head, changes, .. } = writing;
+        let seen = Seen { head, epoch_floor: known.state.epoch_floor() };
         // Raised epochs cannot be taken back: whatever happens now, everything is read again.
-        let statements = save::statements(&changes, day);
-        self.state = None;
-        save::send(client, &statements, "COMMIT").await?;
+        self.known = None;
+        send(&connection, &save::statements(&changes)?, "COMMIT").await?;
+        connection.give_back();
         warn!("the database has lost commits, as after the failover to a standby: every run has a new epoch");
         (self.seen, self.lost) = (Some(seen), None);
-        self.load(client).await
+        Ok(())
+    }
+
+    /// One transaction. On an error nothing is written, unless it is unclear: then `sent` says what to look for.
+    async fn attempt(&mut self, batch: &mut [Box<dyn Command>], sent: &mut Option<Sent>) -> Done<()> {
+        let connection = self.connections.get().await?;
+        self.transaction(&connection, batch, sent).await?;
+        connection.give_back();
+        Ok(())
     }
 
     async fn transaction(
@@ -225,56 +271,159 @@ impl Writer {
         sent: &mut Option<Sent>,
     ) -> Done<()> {
         let needs = Needs::of_all(batch.iter().map(|command| command.needs()));
-        let state = self.state.as_mut().expect("it was just read");
-        let taken = pen::take(client, state, needs.locks_nodes).await;
-        if matches!(taken, Err(Fault::Lost(_))) {
-            self.lost = Some(Seen { head: state.head, epoch_floor: state.mirror.epoch_floor() });
-        }
-        let (cluster, first) = taken?;
+        let cluster = self.take_pen(client, needs.locks_nodes).await?;
         if let Some(last) = sent.as_ref().filter(|sent| sent.has_lines) {
-            let is_written = load::has_entry(client, last.head).await?;
-            // Not before it is known: whoever asks in vain has to ask again.
+            let checked = tail::check_entry(client, last.head).await;
+            let is_written = match checked {
+                Ok(()) => true,
+                Err(Fault::Lost(_) | Fault::Behind(_)) => false,
+                // Whoever asks in vain has to ask again.
+                Err(fault) => return Err(fault),
+            };
             *sent = None;
             if is_written {
                 info!("the commit whose answer was lost had been written");
-                client.batch_execute("ROLLBACK").await?;
-                self.ownership.follow(&mut state.mirror);
-                return Ok(());
+                return self.end(client).await;
             }
         }
-        let found = load::find(client, &state.mirror, &needs, first).await?;
-        let head_before = state.head;
-        let mut writing = Transaction::new(&mut state.mirror, state.head, cluster, found);
+        let known = self.known.as_mut().expect("it was just opened");
+        let found = load::find(client, &known.state, &needs).await?;
+        let mut writing = Transaction::new(&mut known.state, known.head, cluster, found);
         let decide = || batch.iter_mut().for_each(|command| command.work(&mut writing));
-        // The mirror is thrown away after a panic, so nobody sees what is half changed.
+        // The state is thrown away after a panic, so nobody sees what is half changed.
         catch_unwind(AssertUnwindSafe(decide)).map_err(|panic| Fault::Panicked(panic_text(panic.as_ref())))?;
         let Transaction { head, changes, undo, .. } = writing;
-        // Whatever interrupts this, it can be taken back.
-        state.undo = Some(undo);
         if changes.is_empty() {
-            state.undo = None;
-            client.batch_execute("ROLLBACK").await?;
-            self.ownership.follow(&mut state.mirror);
-            return Ok(());
+            return self.end(client).await;
         }
-        let last_at = changes.lines.last().map(|line| line.at);
-        let day = last_at.map_or(state.day, |at| Some(state.day.map_or(day_of(at), |day| day.max(day_of(at)))));
-        if day != state.day {
-            partitions::add(client, day.expect("an entry has a day"), head_before.seq + 1).await?;
-        }
-        let statements = save::statements(&changes, day.unwrap_or_default());
+        // Whatever interrupts this, it can be taken back.
+        known.undo = Some(undo);
         // One word to the others at most, with the commit.
         let last = notification(&changes).map_or("COMMIT".to_owned(), |said| format!("{said}; COMMIT"));
-        let has_lines = !changes.lines.is_empty();
+        let statements = save::statements(&changes)?;
+        // As long as the pen is here, nobody else writes: whoever looks now sees everything when this is committed.
+        self.gather_looks();
         // Whatever interrupts this, it is known afterwards what to look for.
-        *sent = Some(Sent { head, has_lines });
-        if let Err(fault) = save::send(client, &statements, &last).await {
+        *sent = Some(Sent { head, has_lines: !changes.lines.is_empty() });
+        if let Err(fault) = send(client, &statements, &last).await {
             *sent = sent.take().filter(|_| fault.is_unclear());
             return Err(fault);
         }
-        (state.head, state.day, state.undo) = (head, day, None);
-        self.ownership.follow(&mut state.mirror);
+        let known = self.known.as_mut().expect("it was just opened");
+        (known.head, known.undo) = (head, None);
+        self.show();
         Ok(())
+    }
+
+    /// Ends a transaction that has nothing to write.
+    async fn end(&mut self, client: &Client) -> Done<()> {
+        self.gather_looks();
+        client.batch_execute("ROLLBACK").await?;
+        self.show();
+        Ok(())
+    }
+
+    /// Waits for the pen, and catches up. Whoever looks meanwhile has an answer before, if that takes long.
+    async fn take_pen(&mut self, client: &Client, locks_nodes: bool) -> Done<Cluster> {
+        let head = self.known.as_ref().expect("it was just opened").head;
+        let taking = pen::take(client, head, locks_nodes);
+        tokio::pin!(taking);
+        loop {
+            tokio::select! {
+                biased;
+                taken = &mut taking => {
+                    let (tail, cluster) = taken?;
+                    self.known.as_mut().expect("it was just opened").take_in(&tail)?;
+                    return Ok(cluster);
+                }
+                caught_up = self.catch_up_for_looks() => match caught_up {
+                    Ok(()) => self.show(),
+                    Err(fault) if fault.is_about_state() => return Err(fault),
+                    Err(fault) => self.fail_looks(&fault),
+                }
+            }
+        }
+    }
+
+    /// Waits until somebody looks and has had some patience, then catches up without the pen.
+    async fn catch_up_for_looks(&mut self) -> Done<()> {
+        while self.waiting.is_empty() {
+            match self.questions.recv().await {
+                Some(question) => self.note(question),
+                None => std::future::pending().await,
+            }
+        }
+        tokio::time::sleep(LOOK_PATIENCE).await;
+        self.gather_looks();
+        self.catch_up().await
+    }
+
+    /// Brings the state to the end of the journal, without the pen.
+    async fn catch_up(&mut self) -> Done<()> {
+        let known = self.known.as_mut().expect("it was just opened");
+        loop {
+            let tail = load::follow(&self.connections, known.head).await?;
+            known.take_in(&tail)?;
+            if tail.is_whole() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The same, with a state that is opened if it is not there or in doubt.
+    async fn open_and_catch_up(&mut self) -> Done<()> {
+        let mut doubts = 0;
+        loop {
+            self.prepare().await?;
+            let Err(fault) = self.catch_up().await else { return Ok(()) };
+            self.doubt(&fault);
+            doubts += 1;
+            if !fault.is_about_state() || doubts == DOUBTS_MAX {
+                return Err(fault);
+            }
+        }
+    }
+
+    /// Answers those who look, and whoever asks first.
+    async fn answer_looks(&mut self) {
+        self.gather_looks();
+        if self.waiting.is_empty() {
+            return;
+        }
+        match self.open_and_catch_up().await {
+            Ok(()) => self.show(),
+            Err(fault) => self.fail_looks(&fault),
+        }
+    }
+
+    /// Takes in everything that is asked by now.
+    fn gather_looks(&mut self) {
+        while let Ok(question) = self.questions.try_recv() {
+            self.note(question);
+        }
+    }
+
+    fn note(&mut self, question: Question) {
+        match question {
+            Question::Look(look) => self.waiting.push(look),
+            Question::Save(reply) => {
+                // Where nobody writes the snapshot, whoever asks for it hears that from the end of this.
+                if let (Some(saver), Some(known)) = (&mut self.saver, &self.known) {
+                    saver.ask(known, reply);
+                }
+            }
+        }
+    }
+
+    /// Shows the state, as it is committed, to those who wait for it.
+    fn show(&mut self) {
+        let known = self.known.as_mut().expect("it was just opened");
+        self.ownership.follow(&mut known.state);
+        self.waiting.drain(..).for_each(|look| look.look(&known.state));
+    }
+
+    fn fail_looks(&mut self, fault: &Fault) {
+        self.waiting.drain(..).for_each(|look| look.fail(fault.again()));
     }
 }
 

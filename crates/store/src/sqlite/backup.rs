@@ -157,6 +157,7 @@ fn begin_anew(path: &Path, now: Timestamp) -> Done<()> {
     let mut session = Session::new(connection)?;
     session.connection.execute_batch("BEGIN IMMEDIATE")?;
     session.begin_anew(now)?;
+    session.write_snapshot()?;
     session.connection.execute_batch("COMMIT")?;
     session.connection.close().map_err(|(_, error)| error)?;
     Ok(())

@@ -1,14 +1,16 @@
 //! What became of runs and slots, for people.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, ToSql, params_from_iter};
+use punctual_core::RunId;
+use punctual_core::journal::Entry;
+use rusqlite::{Connection, Params, ToSql, params, params_from_iter};
 
 use super::SqliteStore;
 use super::fault::Done;
-use super::journal::read_entry;
-use super::plan::rows_max;
-use super::values::{Id, count, from_word, micros_before, to_json};
+use super::journal::entries_of;
+use super::values::{Id, count, from_word, micros_before, rows_max, to_json};
 use crate::error::Result;
+use crate::kept::EndedBetween;
 use crate::requests::{HistoryFilter, HistoryItem, Totals};
 use crate::roles::History;
 
@@ -25,7 +27,7 @@ impl History for SqliteStore {
         let filter = filter.clone();
         self.read_long("counting the history", move |connection| {
             let (conditions, params) = conditions(&filter);
-            let sql = format!("SELECT count(*) FROM journal WHERE {conditions}");
+            let sql = format!("SELECT count(*) FROM history WHERE {conditions}");
             let mut statement = connection.prepare_cached(&sql)?;
             Ok(count(statement.query_row(params_from_iter(params), |row| row.get(0))?))
         })
@@ -41,16 +43,32 @@ impl History for SqliteStore {
 fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryItem>> {
     let (conditions, mut params) = conditions(filter);
     params.extend([Box::new(rows_max(filter.limit)) as Box<dyn ToSql>, Box::new(rows_max(filter.offset))]);
-    let sql = format!(
-        "SELECT seq, at, body, checksum FROM journal WHERE {conditions} ORDER BY shown_at DESC, seq DESC LIMIT ? OFFSET ?"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(params))?;
-    let mut items = vec![];
-    while let Some(row) = rows.next()? {
-        items.extend(HistoryItem::of(&read_entry(row)?.into_entry()?));
-    }
-    Ok(items)
+    let sql = format!("SELECT seq FROM history WHERE {conditions} ORDER BY shown_at DESC, seq DESC LIMIT ? OFFSET ?");
+    let seqs = read_seqs(connection, &sql, params_from_iter(params))?;
+    Ok(entries_of(connection, &seqs)?.iter().filter_map(HistoryItem::of).collect())
+}
+
+fn read_seqs(connection: &Connection, sql: &str, params: impl Params) -> Done<Vec<u64>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let seqs = statement.query_map(params, |row| Ok(count(row.get(0)?)))?;
+    Ok(seqs.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The last entries of history about a run, latest first.
+pub(super) fn past_of_run(connection: &Connection, run: RunId, limit: usize) -> Done<Vec<Entry>> {
+    let sql = "SELECT seq FROM history WHERE run_id = ?1 ORDER BY seq DESC LIMIT ?2";
+    entries_of(connection, &read_seqs(connection, sql, params![Id(run.0), rows_max(limit)])?)
+}
+
+/// The entries that ended runs, by their ids.
+pub(super) fn ends_between(connection: &Connection, ended: &EndedBetween) -> Done<Vec<Entry>> {
+    let sql = "SELECT seq FROM history INDEXED BY history_of_run
+        WHERE ?1 <= run_id AND run_id < ?2 AND is_final = 1 AND (?3 IS NULL OR schedule_id = ?3)
+            AND (?4 = 0 OR verdict <> 'succeeded')
+        ORDER BY run_id LIMIT ?5";
+    let schedule = ended.schedule.map(|id| Id(id.0));
+    let params = params![Id(ended.from.0), Id(ended.until.0), schedule, ended.except_succeeded, rows_max(ended.limit)];
+    entries_of(connection, &read_seqs(connection, sql, params)?)
 }
 
 fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> {
@@ -59,7 +77,7 @@ fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> 
     let sql = format!(
         "SELECT agent, verdict, count(*), CAST(total(duration_ms) AS INTEGER), CAST(total(tokens) AS INTEGER),
             CAST(total(cost_micros) AS INTEGER), sum(is_final)
-        FROM journal WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict ORDER BY agent, verdict"
+        FROM history WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict ORDER BY agent, verdict"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(params))?;
@@ -83,7 +101,7 @@ fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> 
 
 /// What a filter asks for. The text is made of constants: what people say is in the parameters.
 fn conditions(filter: &HistoryFilter) -> (String, Vec<Box<dyn ToSql>>) {
-    let mut sql = "verdict IS NOT NULL AND (SELECT first_seq FROM head) <= seq".to_owned();
+    let mut sql = "true".to_owned();
     let mut params: Vec<Box<dyn ToSql>> = vec![];
     let mut add = |condition: &'static str, param: Option<Box<dyn ToSql>>| {
         if let Some(param) = param {
@@ -114,8 +132,8 @@ mod tests {
     fn sums_end_where_the_numbers_do() {
         let mut connection = Connection::open_in_memory().expect("memory is there");
         migrate(&mut connection, MIGRATIONS).expect("the migrations work");
-        let sql = "INSERT INTO journal (seq, at, kind, body, checksum, verdict, agent, shown_at, is_final, duration_ms, tokens, cost_micros)
-            VALUES (?1, 0, 'attempt_ended', '{}', 0, 'succeeded', 'a', 0, 1, 1, ?2, ?3)";
+        let sql = "INSERT INTO history (seq, verdict, agent, shown_at, is_final, duration_ms, tokens, cost_micros)
+            VALUES (?1, 'succeeded', 'a', 0, 1, 1, ?2, ?3)";
         let most = i64::MAX;
         for (seq, tokens, cost) in
             [(1, Some(most), Some(most)), (2, Some(most), Some(3)), (3, None, None), (4, Some(1), None)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use punctual_core::journal::{Entry, World};
-use punctual_kernel::state::State;
-use punctual_kernel::transaction::{Changes, Cluster, Found, Row, Transaction};
+use punctual_kernel::state::{SnapshotPiece, State};
+use punctual_kernel::transaction::{Changes, Cluster, Found, Transaction};
 use rusqlite::{Connection, OpenFlags};
 
 use super::backup::{create_private, fresh_part, put_in_place, refuse_differences};
@@ -14,7 +14,9 @@ use super::fault::{Done, Fault};
 use super::lock::Lock;
 use super::migrate::{self, MIGRATIONS};
 use super::session::Session;
+use super::snapshot::BASE;
 use super::values::signed;
+use super::{save, snapshot};
 use crate::error::{Result, StoreError};
 use crate::transfer::{self, Imported, Importing};
 
@@ -54,24 +56,29 @@ impl Import {
         Ok(Import { to: to.to_owned(), part, lock, session })
     }
 
+    fn base(&mut self, base: &World) -> Done<()> {
+        let connection = &self.session.connection;
+        base.schedules.values().try_for_each(|record| BASE.put_schedule(connection, record, true))?;
+        base.runs.values().try_for_each(|run| BASE.put_run(connection, run.id, Some(run), None))?;
+        if let Some(rest) = SnapshotPiece::of(base).rest {
+            BASE.put_rest(connection, &rest)?;
+        }
+        Ok(())
+    }
+
     fn finish(mut self, imported: Imported) -> Done<()> {
-        let Imported { world, nodes, planner, now } = imported;
-        let rows = Changes {
-            schedules: world.schedules.iter().map(|(id, record)| (*id, Row::new(record.clone()))).collect(),
-            runs: world.runs.iter().map(|(id, run)| (*id, Row::new(run.clone()))).collect(),
-            days: world.days.clone(),
-            tokens: world.tokens.iter().map(|(id, token)| (*id, Some(token.clone()))).collect(),
-            planner,
-            ..Changes::default()
-        };
+        let Imported { world, nodes, planner, answers, now } = imported;
         let session = &mut self.session;
-        session.save(&rows)?;
+        let rows = Changes { planner, answers, ..Changes::default() };
+        save::append(&session.connection, &rows)?;
+        snapshot::write(&session.connection, &SnapshotPiece::of(&world), &world)?;
         session.state = State::new(world);
         session.cluster = Cluster { planner, ..Cluster::default() };
         session.begin_anew(now)?;
         session.write(Found::default(), |transaction| {
             nodes.iter().for_each(|node| transaction.remove_node(*node, now, true));
         })?;
+        session.write_snapshot()?;
         session.connection.execute_batch("COMMIT")?;
         self.session.connection.close().map_err(|(_, error)| error)?;
         refuse_differences(&self.part)?;
@@ -79,25 +86,23 @@ impl Import {
     }
 
     fn page(&mut self, entries: &[Entry]) -> Done<()> {
-        let mut state = State::new(self.before_page());
+        // Nothing but the number of the last entry: what entries come to is written at the end.
+        let mut state = State::new(World { seq: self.session.head.seq, ..World::default() });
         let mut transaction = Transaction::new(&mut state, self.session.head, Cluster::default(), Found::default());
         for entry in entries {
             transaction.append(entry.at, entry.body.clone()).map_err(StoreError::from)?;
         }
         let Transaction { head, changes, .. } = transaction;
-        self.session.save(&changes)?;
-        self.session.put_head(head, &changes)
-    }
-
-    /// Nothing but the number of the last entry: what entries come to is written at the end.
-    fn before_page(&self) -> World {
-        let mut world = World::beginning_at(1);
-        world.seq = self.session.head.seq;
-        world
+        save::append(&self.session.connection, &changes)?;
+        self.session.put_head(head)
     }
 }
 
 impl Importing for Import {
+    fn base(&mut self, base: &World) -> Result<()> {
+        Import::base(self, base).map_err(|fault| fault.while_doing(DOING))
+    }
+
     fn page(&mut self, entries: &[Entry]) -> Result<()> {
         Import::page(self, entries).map_err(|fault| fault.while_doing(DOING))
     }

@@ -1,49 +1,61 @@
-//! The journal and what is read from it.
+//! The journal, and what is read from it.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::journal::Entry;
+use punctual_core::journal::{Entry, World};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use uuid::Uuid;
 
 use super::SqliteStore;
+use super::base::prune_piece;
 use super::fault::{Done, Fault};
-use super::plan::{read_date, rows_max};
-use super::session::read_head;
-use super::values::{At, count, signed};
-use crate::chain::{Chain, EntryRow};
-use crate::commands;
+use super::snapshot::BASE;
+use super::values::{At, Id, count, rows_max, signed};
 use crate::error::Result;
+use crate::journal_rows::{Chain, JournalRow};
 use crate::requests::Head;
 use crate::roles::Journal;
-
-/// The most entries that one transaction lets go.
-const PRUNED_AT_ONCE: usize = 10_000;
 
 #[async_trait]
 impl Journal for SqliteStore {
     async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>> {
         self.read("reading the journal", move |connection| {
-            let sql = include_str!("sql/entries.sql");
-            let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map(params![seq_of(after), rows_max(limit)], read_entry)?;
-            rows.map(|row| Ok(row?.into_entry()?)).collect()
+            let mut found = vec![];
+            rows_after(connection, after, |row| {
+                let entries = row.entries()?.into_iter().filter(|entry| after < entry.seq);
+                found.extend(entries.take(limit - found.len()));
+                Ok(found.len() < limit)
+            })?;
+            Ok(found)
         })
         .await
     }
 
     async fn head(&self) -> Result<Head> {
-        self.read("reading the end of the journal", |connection| Ok(read_head(connection)?.0)).await
+        self.read("reading the end of the journal", read_head).await
     }
 
-    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
-        commands::forget_runs(self, now, before).await
+    async fn about(&self, subjects: &[Uuid], each: usize) -> Result<Vec<Entry>> {
+        let subjects = subjects.to_vec();
+        self.read("reading entries about schedules and runs", move |connection| about(connection, &subjects, each))
+            .await
     }
 
-    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
-        let pruned = commands::begin_prune(self, now, before).await?;
-        // What lies before the beginning counts no more: it goes piece by piece, between other commands.
-        while self.write("pruning the journal", prune_some).await? == PRUNED_AT_ONCE {}
-        Ok(pruned)
+    async fn base(&self) -> Result<World> {
+        self.read_long("reading the base", |connection| BASE.world(connection, read_first(connection)?.seq)).await
+    }
+
+    async fn prune(&self, before: Timestamp) -> Result<u64> {
+        // What the snapshot does not have yet is not let go.
+        self.server("pruning the journal")?.snapshot().await;
+        let mut pruned = 0;
+        loop {
+            let piece = self.write("pruning the journal", move |connection| prune_piece(connection, before)).await?;
+            if piece == 0 {
+                return Ok(pruned);
+            }
+            pruned += piece;
+        }
     }
 
     async fn verify(&self) -> Result<Vec<String>> {
@@ -51,51 +63,95 @@ impl Journal for SqliteStore {
     }
 }
 
-/// Reads the columns `seq, at, body, checksum`.
-pub(super) fn read_entry(row: &Row<'_>) -> rusqlite::Result<EntryRow> {
-    let (seq, checksum) = (count(row.get(0)?), row.get::<_, i64>(3)?.cast_unsigned());
-    Ok(EntryRow { seq, at: row.get::<_, At>(1)?.0, body: row.get(2)?, checksum })
+/// How far the journal goes.
+pub(super) fn read_head(connection: &Connection) -> Done<Head> {
+    let sql = "SELECT seq, checksum FROM head";
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let found = connection.prepare_cached(sql)?.query_row([], read).optional()?;
+    let (seq, checksum) = found.ok_or_else(|| Fault::damaged("the head of the journal is gone"))?;
+    Ok(Head { seq: count(seq), checksum: checksum.cast_unsigned() })
 }
 
-/// A number of an entry that a caller gives, in a column's own numbers.
-fn seq_of(seq: u64) -> i64 {
-    i64::try_from(seq).unwrap_or(i64::MAX)
+/// The entry before the first that is kept: where the base stands.
+pub(super) fn read_first(connection: &Connection) -> Done<Head> {
+    let sql = "SELECT first_seq - 1, checksum_before FROM head";
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let (seq, checksum) = connection.prepare_cached(sql)?.query_row([], read)?;
+    Ok(Head { seq: count(seq), checksum: checksum.cast_unsigned() })
 }
 
-/// Lets go of some entries before the beginning. How many.
-fn prune_some(connection: &Connection) -> Done<usize> {
-    Ok(connection.prepare_cached(include_str!("sql/prune.sql"))?.execute([rows_max(PRUNED_AT_ONCE)])?)
-}
-
-/// The last day that has begun, by zone.
-pub(super) fn read_days(connection: &Connection) -> Done<std::collections::BTreeMap<String, jiff::civil::Date>> {
-    let mut statement = connection.prepare_cached("SELECT zone, date FROM days")?;
-    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-    rows.map(|row| {
-        let (zone, date) = row?;
-        Ok((zone, read_date(&date)?))
+/// Reads the columns `first, last, at, body, checksum`.
+pub(super) fn read_row(row: &Row<'_>) -> rusqlite::Result<JournalRow> {
+    Ok(JournalRow {
+        first: count(row.get(0)?),
+        last: count(row.get(1)?),
+        at: row.get::<_, At>(2)?.0,
+        body: row.get(3)?,
+        checksum: row.get::<_, i64>(4)?.cast_unsigned(),
     })
-    .collect()
+}
+
+/// Goes through the rows that have entries after a number, in order, as long as somebody wants more.
+pub(super) fn rows_after(
+    connection: &Connection,
+    after: u64,
+    mut look: impl FnMut(&JournalRow) -> Done<bool>,
+) -> Done<()> {
+    // The row that the next entry is in is the last that begins up to it.
+    let next = i64::try_from(after).unwrap_or(i64::MAX).saturating_add(1);
+    let sql = "SELECT first, last, at, body, checksum FROM journal
+        WHERE first >= ifnull((SELECT max(first) FROM journal WHERE first <= ?1), 0) AND last >= ?1 ORDER BY first";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([next])?;
+    while let Some(row) = rows.next()? {
+        if !look(&read_row(row)?)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The entries of some numbers, in the order in which they are asked for. Those of one row are found with it.
+pub(super) fn entries_of(connection: &Connection, seqs: &[u64]) -> Done<Vec<Entry>> {
+    let sql = "SELECT first, last, at, body, checksum FROM journal WHERE first <= ?1 ORDER BY first DESC LIMIT 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut last: Option<JournalRow> = None;
+    let mut entries = Vec::with_capacity(seqs.len());
+    for seq in seqs {
+        if last.as_ref().is_none_or(|row| *seq < row.first || row.last < *seq) {
+            let found = statement.query_row([signed(*seq)], read_row).optional()?;
+            last = Some(found.ok_or_else(|| Fault::damaged(format!("entry {seq} of the journal is missing")))?);
+        }
+        let row = last.as_ref().expect("it was just read");
+        entries.push(row.entry(*seq)?);
+    }
+    Ok(entries)
+}
+
+pub(super) fn about(connection: &Connection, subjects: &[Uuid], each: usize) -> Done<Vec<Entry>> {
+    let mut statement =
+        connection.prepare_cached("SELECT seq FROM subjects WHERE subject = ?1 ORDER BY seq DESC LIMIT ?2")?;
+    let mut seqs = vec![];
+    for subject in subjects {
+        let found = statement.query_map(params![Id(*subject), rows_max(each)], |row| Ok(count(row.get(0)?)))?;
+        seqs.extend(found.collect::<rusqlite::Result<Vec<u64>>>()?);
+    }
+    entries_of(connection, &seqs)
 }
 
 /// Looks at the last entries: that they are there, and that each is the one that its checksum says.
 pub(super) fn check_end(connection: &Connection, entries: u64) -> Done<()> {
-    let (head, _) = read_head(connection)?;
-    let (first, mut before): (i64, i64) =
-        connection
-            .query_row("SELECT first_seq, checksum_before FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let from = count(first).max(head.seq.saturating_sub(entries) + 1);
-    if count(first) < from {
-        let sql = "SELECT checksum FROM journal WHERE seq = ?1";
-        let found = connection.query_row(sql, [signed(from - 1)], |row| row.get(0)).optional()?;
-        before = found.ok_or_else(|| Fault::damaged(format!("entry {} of the journal is missing", from - 1)))?;
-    }
-    let mut chain = Chain { seq: from - 1, checksum: before.cast_unsigned() };
-    let mut statement =
-        connection.prepare("SELECT seq, at, body, checksum FROM journal WHERE ?1 <= seq ORDER BY seq")?;
-    let mut rows = statement.query([signed(from)])?;
-    while let Some(row) = rows.next()? {
-        chain.check(&read_entry(row)?).map_err(Fault::damaged)?;
-    }
+    let head = read_head(connection)?;
+    let first = read_first(connection)?;
+    let from = first.seq.max(head.seq.saturating_sub(entries));
+    let sql = "SELECT last, checksum FROM journal WHERE last <= ?1 ORDER BY first DESC LIMIT 1";
+    let before = connection.query_row(sql, [signed(from)], |row| {
+        Ok(Head { seq: count(row.get(0)?), checksum: row.get::<_, i64>(1)?.cast_unsigned() })
+    });
+    let mut chain = Chain(before.optional()?.unwrap_or(first));
+    rows_after(connection, chain.0.seq, |row| {
+        chain.check(row).map_err(Fault::damaged)?;
+        Ok(true)
+    })?;
     chain.check_head(head).map_err(Fault::damaged)
 }

@@ -15,10 +15,8 @@ pub(super) struct Migration {
 }
 
 /// Every step. The number of one is its place; what has been released is never changed again.
-pub(super) const MIGRATIONS: &[Migration] = &[
-    Migration { name: "0001_first", sql: include_str!("migrations/0001_first.sql") },
-    Migration { name: "0002_faces", sql: include_str!("migrations/0002_faces.sql") },
-];
+pub(super) const MIGRATIONS: &[Migration] =
+    &[Migration { name: "0001_first", sql: include_str!("migrations/0001_first.sql") }];
 
 /// What marks a file as ours: `Pnct`.
 pub(super) const APPLICATION_ID: i32 = 0x506e_6374;
@@ -150,12 +148,12 @@ mod tests {
     fn a_later_migration_keeps_what_is_there() {
         let first = &MIGRATIONS[..1];
         let mut connection = in_memory(first);
-        connection.execute("INSERT INTO days VALUES ('UTC', '2026-01-01')", []).expect("a row is written");
-        let second = Migration { name: "0002_second", sql: "ALTER TABLE days ADD COLUMN note TEXT" };
+        connection.execute("INSERT INTO agents_seen VALUES ('reporter', 1)", []).expect("a row is written");
+        let second = Migration { name: "0002_second", sql: "ALTER TABLE agents_seen ADD COLUMN note TEXT" };
         migrate(&mut connection, &[MIGRATIONS[0], second]).expect("it is applied");
         migrate(&mut connection, &[MIGRATIONS[0], second]).expect("there is nothing to do");
         let days: i64 =
-            connection.query_row("SELECT count(note IS NULL) FROM days", [], |row| row.get(0)).expect("a row");
+            connection.query_row("SELECT count(note IS NULL) FROM agents_seen", [], |row| row.get(0)).expect("a row");
         assert_eq!(days, 1);
     }
 

@@ -1,15 +1,16 @@
 //! SQLite: the default store, in one file that one server has for itself.
 //!
-//! In: the roles. Out: rows and a journal that commit together. The kernel decides, in memory; what is here is how its state
-//! is read ([`load`]) and written ([`save`]). One thread writes ([`writer`]), a few read ([`readers`]). All of them are the
-//! store's own, so that its futures can be polled by any executor.
+//! In: commands of the kernel, and questions. Out: a journal, and history beside it. The kernel decides, in memory; what is here
+//! is how commits are appended ([`save`]), how its state is opened ([`load`]) and how the snapshot follows it ([`snapshot`]). One
+//! thread writes and has the state ([`writer`]), a few read the past ([`readers`]). All of them are the store's own, so that its
+//! futures can be polled by any executor.
 //!
 //! Invariants: nothing is acknowledged before it is on the disk; a second server is refused; after the disk has failed,
 //! nothing is acknowledged any more.
 
 mod answers;
 mod backup;
-mod claims;
+mod base;
 mod fault;
 mod history;
 mod import;
@@ -20,16 +21,14 @@ mod migrate;
 mod nodes;
 mod open;
 mod output;
-mod plan;
 #[cfg(test)]
 mod query_plans;
 mod queue;
 mod readers;
 mod records;
-mod rows;
-mod runs;
 mod save;
 mod session;
+mod snapshot;
 mod tokens;
 mod values;
 mod verify;
@@ -39,18 +38,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual_core::RunId;
+use punctual_core::journal::Entry;
+use punctual_kernel::state::State;
 use punctual_kernel::transaction::{Needs, Transaction};
 use rusqlite::Connection;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 pub use backup::{Restore, restore};
 pub use import::import;
 
 use self::fault::{Done, Fault};
+use self::history::{ends_between, past_of_run};
 use self::open::connect_to_read;
 use self::readers::{API_LONG_READERS, API_READERS, Readers};
 use self::writer::Writer;
-use crate::commands::Commits;
 use crate::error::{Result, StoreError};
+use crate::kept::{EndedBetween, Kept};
+use crate::roles::Journal;
 
 /// A store in a file.
 ///
@@ -62,9 +68,23 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     /// Those of long reads, where they have their own.
     long_readers: Option<Arc<Readers>>,
-    writer: Option<Arc<Writer>>,
+    /// Has the state. It writes only if this store is the server's.
+    writer: Arc<Writer>,
+    is_server: bool,
+    /// What requests of the API may take of the writer's time.
+    looks: Option<Looks>,
     path: PathBuf,
     _scratch: Option<Arc<Scratch>>,
+}
+
+/// The most looks at the state that the API has waiting: the writer carries out all that wait between two commits.
+const API_LOOKS: usize = 32;
+
+/// What requests of the API may take of the writer's time.
+#[derive(Debug, Clone)]
+struct Looks {
+    places: Arc<Semaphore>,
+    time_max: Duration,
 }
 
 /// A folder that is removed when it is dropped.
@@ -87,7 +107,9 @@ impl SqliteStore {
         Ok(SqliteStore {
             readers: start(API_READERS).map_err(failed)?,
             long_readers: Some(start_long(API_LONG_READERS).map_err(failed)?),
-            writer: self.writer.clone(),
+            writer: Arc::clone(&self.writer),
+            is_server: self.is_server,
+            looks: Some(Looks { places: Arc::new(Semaphore::new(API_LOOKS)), time_max }),
             path: self.path.clone(),
             _scratch: self._scratch.clone(),
         })
@@ -99,7 +121,7 @@ impl SqliteStore {
         doing: &'static str,
         work: impl FnMut(&Connection) -> Done<T> + Send + 'static,
     ) -> Result<T> {
-        self.writer(doing)?.write(doing, work).await
+        self.server(doing)?.write(doing, work).await
     }
 
     async fn read<T: Send + 'static>(
@@ -119,20 +141,59 @@ impl SqliteStore {
         self.long_readers.as_ref().unwrap_or(&self.readers).read(doing, work).await
     }
 
-    fn writer(&self, doing: &'static str) -> Result<&Writer> {
+    fn server(&self, doing: &'static str) -> Result<&Writer> {
         let none = || StoreError::Database { doing, source: "the database was opened only to read it".into() };
-        self.writer.as_deref().ok_or_else(none)
+        self.is_server.then_some(&*self.writer).ok_or_else(none)
     }
 }
 
-impl Commits for SqliteStore {
+/// What comes within a time; `None` if it takes longer. Where no clock of Tokio's goes, it may take as long as it likes.
+async fn within<T>(time_max: Duration, work: impl Future<Output = T>) -> Option<T> {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return Some(work.await);
+    }
+    tokio::time::timeout(time_max, work).await.ok()
+}
+
+impl Kept for SqliteStore {
     async fn commit<T: Send + 'static>(
         &self,
         doing: &'static str,
         needs: Needs,
         work: impl FnMut(&mut Transaction<'_>) -> punctual_kernel::Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.writer(doing)?.commit(doing, needs, work).await
+        self.server(doing)?.commit(doing, needs, work).await
+    }
+
+    async fn look<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        look: impl FnMut(&State) -> T + Send + 'static,
+    ) -> Result<T> {
+        let Some(Looks { places, time_max }) = &self.looks else { return self.writer.look(doing, look).await };
+        let overloaded = |why| StoreError::Overloaded { doing, why };
+        let looked = async {
+            let place = places.acquire().await;
+            let looked = self.writer.look(doing, look).await;
+            drop(place);
+            looked
+        };
+        match within(*time_max, looked).await {
+            Some(looked) => looked,
+            None => Err(overloaded("it takes longer than a request may")),
+        }
+    }
+
+    async fn past_of_run(&self, run: RunId, limit: usize) -> Result<Vec<Entry>> {
+        self.read("reading the history of a run", move |connection| past_of_run(connection, run, limit)).await
+    }
+
+    async fn ends_between(&self, ended: EndedBetween) -> Result<Vec<Entry>> {
+        self.read("reading runs that are over", move |connection| ends_between(connection, &ended)).await
+    }
+
+    async fn entries_about(&self, subjects: Vec<Uuid>, each: usize) -> Result<Vec<Entry>> {
+        self.about(&subjects, each).await
     }
 }
 

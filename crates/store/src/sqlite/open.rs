@@ -104,7 +104,9 @@ fn open(path: &Path, durability: Durability, scratch: Option<Scratch>) -> Done<S
     let readers = start_readers(path)?;
     let writer = Writer::start(session, beside(path, "-wal"), lock).map_err(Fault::other)?;
     Ok(SqliteStore {
-        writer: Some(Arc::new(writer)),
+        writer: Arc::new(writer),
+        is_server: true,
+        looks: None,
         readers,
         long_readers: None,
         path: path.to_owned(),
@@ -118,7 +120,21 @@ fn open_read_only(path: &Path) -> Done<SqliteStore> {
         return Err(StoreError::NotFound { what: "the database", id: path.display().to_string() }.into());
     }
     let readers = start_readers(path)?;
-    Ok(SqliteStore { writer: None, readers, long_readers: None, path: path.to_owned(), _scratch: None })
+    let connection = connect_to_read(path)?;
+    // Everything is read in one state of the file.
+    connection.execute_batch("BEGIN")?;
+    let session = Session::new(connection)?;
+    session.connection.execute_batch("COMMIT")?;
+    let writer = Writer::start_reading(session).map_err(Fault::other)?;
+    Ok(SqliteStore {
+        writer: Arc::new(writer),
+        is_server: false,
+        looks: None,
+        readers,
+        long_readers: None,
+        path: path.to_owned(),
+        _scratch: None,
+    })
 }
 
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -6,8 +6,9 @@ use punctual_core::RunId;
 use rusqlite::params;
 
 use super::SqliteStore;
-use super::plan::rows_max;
-use super::values::{At, Id, count, from_word, micros_before, signed, to_word};
+
+use super::values::{At, Id, count, from_word, micros_before, rows_max, signed};
+use crate::columns::to_word;
 use crate::error::Result;
 use crate::requests::{Piece, PrintedPiece};
 use crate::roles::Output;

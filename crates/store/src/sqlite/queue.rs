@@ -71,6 +71,12 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.urgent.is_empty() && waiting.ordinary.is_empty()
+    }
+
     /// The next command, at once or never.
     pub(super) fn next_now(&self) -> Option<(T, bool)> {
         let mut waiting = self.waiting();

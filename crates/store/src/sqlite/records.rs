@@ -1,4 +1,4 @@
-//! What became of workflows that schedules had started, and schedules as they are searched.
+//! What became of workflows that schedules had started.
 
 use async_trait::async_trait;
 use punctual_core::{RunId, ScheduleId};
@@ -6,43 +6,20 @@ use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
 use super::SqliteStore;
 use super::fault::Done;
-use super::plan::rows_max;
-use super::rows::read_schedules;
-use super::values::{At, Id, count, from_word, micros_before, micros_up_to, to_json};
+use super::values::{At, Id, count, from_word, micros_before, micros_up_to, rows_max, to_json};
 use crate::error::Result;
-use crate::requests::{
-    Condition, Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage, ScheduleFilter, SchedulePage,
-};
+use crate::kept::live_runs;
+use crate::records::{begun, page};
+use crate::requests::{Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage, RunFilter};
 use crate::roles::Records;
-
-/// Records as the journal has them, and those of runs that are being carried out.
-const ALL: &str = include_str!("sql/records.sql");
 
 #[async_trait]
 impl Records for SqliteStore {
     async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
-        let filter = filter.clone();
-        self.read_long("reading records", move |connection| {
-            let conditions = of_records(&filter);
-            let sql = format!("SELECT count(*) FROM ({ALL}) WHERE {}", conditions.sql);
-            let total = count(
-                connection.prepare_cached(&sql)?.query_row(params_from_iter(&conditions.params), |row| row.get(0))?,
-            );
-            let sql = format!(
-                "SELECT * FROM ({ALL}) WHERE {} ORDER BY {}seq IS NULL DESC, seq DESC, run_id DESC LIMIT ? OFFSET ?",
-                conditions.sql,
-                order(&filter.sort)
-            );
-            let params = conditions.paged(filter.limit, filter.offset);
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query(params_from_iter(params))?;
-            let mut records = vec![];
-            while let Some(row) = rows.next()? {
-                records.push(read_record(row)?);
-            }
-            Ok(RecordPage { total, records })
-        })
-        .await
+        let asked = filter.clone();
+        let kept = self.read_long("reading records", move |connection| kept_records(connection, &asked)).await?;
+        let live = live_runs(self, &RunFilter { only_live: true, limit: usize::MAX, ..RunFilter::default() }).await?;
+        Ok(page(filter, kept, live.iter().filter_map(begun)))
     }
 
     async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {
@@ -54,7 +31,9 @@ impl Records for SqliteStore {
         self.write("letting go of old records", move |connection| {
             let mut gone = 0;
             for id in &found {
-                let sql = include_str!("sql/archive.sql");
+                // All but the latest.
+                let sql = "DELETE FROM records WHERE schedule_id = ?1
+                    AND seq NOT IN (SELECT seq FROM records WHERE schedule_id = ?1 ORDER BY seq DESC LIMIT ?2)";
                 gone += connection.prepare_cached(sql)?.execute(params![Id(id.0), rows_max(keep.max)])?;
             }
             Ok(gone)
@@ -63,19 +42,27 @@ impl Records for SqliteStore {
     }
 }
 
-/// Schedules that a filter finds.
-pub(super) fn find_schedules(connection: &Connection, filter: &ScheduleFilter) -> Done<SchedulePage> {
-    let conditions = of_schedules(filter);
-    let sql = format!("SELECT count(*) FROM schedules WHERE {}", conditions.sql);
+/// The first records that are kept, as many as the page and what comes before it have, and how many there are.
+fn kept_records(connection: &Connection, filter: &RecordFilter) -> Done<RecordPage> {
+    let conditions = of_records(filter);
+    let sql = format!("SELECT count(*) FROM records WHERE {}", conditions.sql);
     let total =
         count(connection.prepare_cached(&sql)?.query_row(params_from_iter(&conditions.params), |row| row.get(0))?);
-    let direction = if filter.is_reversed { "DESC" } else { "ASC" };
-    let order = if filter.is_by_name { format!("name {direction}, id {direction}") } else { format!("id {direction}") };
-    let sql = format!("SELECT * FROM schedules WHERE {} ORDER BY {order} LIMIT ? OFFSET ?", conditions.sql);
-    let params = conditions.paged(filter.limit, filter.offset);
-    let records = read_schedules(connection, &sql, params_from_iter(params))?;
-    let schedules = records.into_iter().map(|record| std::sync::Arc::unwrap_or_clone(record.schedule)).collect();
-    Ok(SchedulePage { total, schedules })
+    let sql = format!(
+        "SELECT seq, schedule_id, run_id, project, schedule, workflow, workflow_id, state, note, scheduled_at, executed_at
+        FROM records WHERE {} ORDER BY {}seq DESC LIMIT ?",
+        conditions.sql,
+        order(&filter.sort)
+    );
+    let mut params = conditions.params;
+    params.push(Box::new(rows_max(filter.offset.saturating_add(filter.limit))));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(params))?;
+    let mut records = vec![];
+    while let Some(row) = rows.next()? {
+        records.push(read_record(row)?);
+    }
+    Ok(RecordPage { total, records })
 }
 
 /// Schedules that have too many records.
@@ -150,31 +137,6 @@ impl Conditions {
         let condition = " AND ifnull(project, '') IN (SELECT ifnull(value, '') FROM json_each(?))";
         self.is(condition, projects.map(to_json))
     }
-
-    fn paged(self, limit: usize, offset: usize) -> Vec<Box<dyn ToSql>> {
-        let mut params = self.params;
-        params.extend([Box::new(rows_max(limit)) as Box<dyn ToSql>, Box::new(rows_max(offset))]);
-        params
-    }
-}
-
-fn of_schedules(filter: &ScheduleFilter) -> Conditions {
-    let words = |all: &Vec<Condition>| to_json(&all.iter().map(|it| it.as_str()).collect::<Vec<_>>());
-    // What a name or a workflow finds is few: the face must not be what they are looked for by.
-    let is_narrow = filter.name.is_some() || filter.workflow.is_some();
-    let of_face = if is_narrow { " AND +face = ?" } else { " AND face = ?" };
-    Conditions::new()
-        .is(of_face, filter.face.map(|face| face.as_str()))
-        .of_projects(filter.projects.as_ref())
-        .is(" AND agent = ?", filter.agent.clone())
-        .is(" AND workflow = ?", filter.workflow.clone())
-        .is(" AND name = ?", filter.name.clone())
-        .has(" AND instr(lower(name), ?)", filter.name_part.as_ref())
-        .has(
-            " AND (instr(lower(name), ?) OR instr(lower(workflow), ?) OR instr(lower(description), ?))",
-            filter.text.as_ref(),
-        )
-        .is(" AND condition IN (SELECT value FROM json_each(?))", filter.conditions.as_ref().map(words))
 }
 
 fn of_records(filter: &RecordFilter) -> Conditions {

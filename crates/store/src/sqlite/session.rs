@@ -4,12 +4,13 @@
 
 use jiff::Timestamp;
 use punctual_kernel::state::{State, Undo};
-use punctual_kernel::transaction::{Changes, Cluster, Found, Transaction};
-use rusqlite::{Connection, OptionalExtension, params};
+use punctual_kernel::transaction::{Cluster, Found, Transaction};
+use rusqlite::{Connection, params};
 
 use super::fault::{Done, Fault};
-use super::load;
-use super::values::{count, signed};
+use super::journal::read_head;
+use super::values::signed;
+use super::{load, save, snapshot};
 use crate::requests::Head;
 
 /// What the writer works with.
@@ -19,29 +20,45 @@ pub(super) struct Session {
     pub(super) cluster: Cluster,
     /// The last entry that is committed.
     pub(super) head: Head,
+    /// The entry that the snapshot was written at.
+    pub(super) snapshot_seq: u64,
 }
 
 impl Session {
     pub(super) fn new(connection: Connection) -> Done<Session> {
-        let (state, cluster, head) = load::everything_live(&connection)?;
-        Ok(Session { connection, state, cluster, head })
+        let snapshot_seq = snapshot::snapshot_seq(&connection)?;
+        let (state, head) = load::state(&connection)?;
+        let cluster = load::read_cluster(&connection)?;
+        Ok(Session { connection, state, cluster, head, snapshot_seq })
     }
 
     /// Forgets everything, and reads again what the file says.
     pub(super) fn read_again(&mut self) -> Done<()> {
-        (self.state, self.cluster, self.head) = load::everything_live(&self.connection)?;
+        (self.state, self.head) = load::state(&self.connection)?;
+        self.cluster = load::read_cluster(&self.connection)?;
+        self.snapshot_seq = snapshot::snapshot_seq(&self.connection)?;
         Ok(())
+    }
+
+    /// Whether the snapshot is what the state is.
+    pub(super) fn is_saved(&self) -> bool {
+        self.snapshot_seq == self.state.seq()
+    }
+
+    /// Takes in what another process has written: for a session that only reads.
+    pub(super) fn follow(&mut self) -> Done<()> {
+        load::follow(&self.connection, &mut self.state)
     }
 
     /// Takes back what has been decided and was not committed.
     pub(super) fn take_back(&mut self, undo: Undo) -> Done<()> {
         self.state.undo(undo);
-        (self.head, _) = read_head(&self.connection)?;
+        self.head = read_head(&self.connection)?;
         self.cluster = load::read_cluster(&self.connection)?;
         Ok(())
     }
 
-    /// Decides something and writes what came of it, in the SQL transaction that the connection is in. If that fails, the session
+    /// Decides something and appends what came of it, in the SQL transaction that the connection is in. If that fails, the session
     /// has to be read again.
     pub(super) fn write(&mut self, found: Found, work: impl FnOnce(&mut Transaction<'_>)) -> Done<()> {
         let cluster = std::mem::take(&mut self.cluster);
@@ -49,19 +66,23 @@ impl Session {
         work(&mut transaction);
         let Transaction { head, changes, cluster, .. } = transaction;
         self.cluster = cluster;
-        self.save(&changes)?;
-        self.put_head(head, &changes)
+        save::append(&self.connection, &changes)?;
+        self.put_head(head)
     }
 
     /// Writes how far the journal goes: the last statement of a transaction.
-    pub(super) fn put_head(&mut self, head: Head, changes: &Changes) -> Done<()> {
-        if head != self.head || changes.epoch_floor.is_some() {
-            let sql = "UPDATE head SET seq = ?1, checksum = ?2, epoch_floor = ?3";
-            let params = params![signed(head.seq), signed(head.checksum), signed(self.state.epoch_floor())];
-            self.connection.prepare_cached(sql)?.execute(params)?;
+    pub(super) fn put_head(&mut self, head: Head) -> Done<()> {
+        if head != self.head {
+            let sql = "UPDATE head SET seq = ?1, checksum = ?2";
+            self.connection.prepare_cached(sql)?.execute(params![signed(head.seq), signed(head.checksum)])?;
             self.head = head;
         }
         Ok(())
+    }
+
+    /// Brings the snapshot to where the state is, in the SQL transaction that the connection is in.
+    pub(super) fn write_snapshot(&self) -> Done<()> {
+        snapshot::write(&self.connection, &self.state.snapshot_piece(), self.state.world())
     }
 
     /// Makes a copy fit to be served, as a command of its own: no node holds anything, and every epoch is higher than any that
@@ -75,13 +96,4 @@ impl Session {
             nodes.iter().for_each(|node| transaction.remove_node(*node, now, true));
         })
     }
-}
-
-/// How far the journal goes, and the epoch floor.
-pub(super) fn read_head(connection: &Connection) -> Done<(Head, u64)> {
-    let sql = "SELECT seq, checksum, epoch_floor FROM head";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-    let found = connection.prepare_cached(sql)?.query_row([], read).optional()?;
-    let (seq, checksum, floor) = found.ok_or_else(|| Fault::damaged("the head of the journal is gone"))?;
-    Ok((Head { seq: count(seq), checksum: checksum.cast_unsigned() }, count(floor)))
 }

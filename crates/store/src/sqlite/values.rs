@@ -5,7 +5,7 @@ use punctual_core::time::zone::{at_microsecond, floor_microsecond};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
-pub(super) use crate::columns::{count, from_json, from_word, signed, to_json, to_word};
+pub(super) use crate::columns::{count, from_json, from_word, signed, to_json};
 
 /// A time, in microseconds. The end of time is the one instant that is no whole microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,4 +63,9 @@ impl FromSql for Id {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Id> {
         Uuid::from_slice(value.as_blob()?).map(Id).map_err(FromSqlError::other)
     }
+}
+
+/// As many rows as the caller can take in, in a column's own numbers.
+pub(super) fn rows_max(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -1,28 +1,27 @@
-//! Verifying: what the journal adds up to, against what the rows say, and everything that follows from rows.
+//! Verifying: what the journal adds up to, against what the snapshot and the history say.
 //!
 //! One state of the database is read from end to end, on a connection and a thread of its own: beside a running server, or
 //! on a file that nobody serves.
 
 use std::path::Path;
 
-use punctual_core::journal::{Body, World};
-use rusqlite::{Connection, Row};
+use punctual_core::journal::Entry;
+use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::fault::{Done, Fault, Severity};
-use super::journal::read_entry;
-use super::load;
+use super::journal::{read_first, read_head, rows_after};
 use super::lock::noted_beside;
 use super::open::{connect_to_read, lost};
 use super::readers::{in_one_state, read_error};
-use super::session::read_head;
-use super::values::{Id, count};
-use crate::chain::Chain;
+use super::snapshot::{BASE, SNAPSHOT, snapshot_seq};
+use super::values::{At, Id, count, signed};
 use crate::error::{Result, StoreError};
+use crate::journal_rows::Chain;
 use crate::requests::Head;
 use punctual_kernel::compare::{differences, told};
-use punctual_kernel::fold::Fold;
+use punctual_kernel::state::State;
 
 impl SqliteStore {
     pub(super) async fn verify_all(&self) -> Result<Vec<String>> {
@@ -63,15 +62,12 @@ fn is_io(fault: &Fault) -> bool {
 
 fn look(connection: &Connection, noted: Option<Head>, found: &mut Vec<String>) -> Done<()> {
     check_pages(connection, found)?;
-    let (head, _) = read_head(connection)?;
+    let head = read_head(connection)?;
     found.extend(noted.and_then(|noted| lost(head, noted)));
     if !found.is_empty() {
         return Ok(());
     }
-    let folded = fold(connection, found)?;
-    let rows = load::read_world(connection, "SELECT * FROM runs")?;
-    found.extend(folded.iter().flat_map(|folded| differences(folded, &rows)));
-    Ok(())
+    fold(connection, head, found)
 }
 
 fn check_pages(connection: &Connection, found: &mut Vec<String>) -> Done<()> {
@@ -91,41 +87,84 @@ fn check_pages(connection: &Connection, found: &mut Vec<String>) -> Done<()> {
     Ok(())
 }
 
-/// Follows the chain of checksums and folds the entries. No world if they cannot be folded.
-fn fold(connection: &Connection, found: &mut Vec<String>) -> Done<Option<World>> {
-    let (head, _) = read_head(connection)?;
-    let (first, before): (i64, i64) =
-        connection
-            .query_row("SELECT first_seq, checksum_before FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut chain = Chain { seq: count(first) - 1, checksum: before.cast_unsigned() };
-    let mut folded = Fold::beginning_at(count(first));
-    let sql = "SELECT seq, at, body, checksum, kind, schedule_id, run_id FROM journal WHERE ?1 <= seq ORDER BY seq";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([first])?;
-    while let Some(row) = rows.next()? {
-        let entry = read_entry(row)?;
-        if let Err(what) = chain.check(&entry) {
-            found.push(what);
-            return Ok(None);
+/// Follows the chain of checksums and folds the entries onto the base. Where the snapshot stands, it must be what they come to;
+/// and what is history must have its row.
+fn fold(connection: &Connection, head: Head, found: &mut Vec<String>) -> Done<()> {
+    let first = read_first(connection)?;
+    let at = snapshot_seq(connection)?;
+    let snapshot = SNAPSHOT.world(connection, at)?;
+    let mut state = State::new(BASE.world(connection, first.seq)?);
+    if at < first.seq || head.seq < at {
+        found.push(format!("the snapshot is of entry {at}, and the journal has {} to {}", first.seq + 1, head.seq));
+    }
+    if state.seq() == at {
+        found.extend(differences(state.world(), &snapshot));
+    }
+    let (mut marks, mut subjects) = (0, 0);
+    let mut chain = Chain(first);
+    let mut wrong = None;
+    rows_after(connection, first.seq, |row| {
+        if let Err(what) = chain.check(row) {
+            wrong = Some(what);
+            return Ok(false);
         }
-        let entry = entry.into_entry()?;
-        if !is_indexed_as(&entry.body, row)? {
-            found.push(format!("entry {} of the journal is indexed as another", entry.seq));
+        for entry in row.entries()? {
+            if let Err(error) = state.follow(&entry) {
+                wrong = Some(format!("entry {} of the journal cannot have happened: {error}", entry.seq));
+                return Ok(false);
+            }
+            marks += u64::from(check_history(connection, &entry, found)?);
+            subjects += u64::from(check_subject(connection, &entry, found)?);
+            if entry.seq == at {
+                found.extend(differences(state.world(), &snapshot));
+            }
         }
-        if let Err(error) = folded.apply(&entry) {
-            found.push(format!("entry {} of the journal cannot have happened: {error}", entry.seq));
-            return Ok(None);
+        Ok(true)
+    })?;
+    let is_whole = wrong.is_none();
+    found.extend(wrong.or_else(|| chain.check_head(head).err()));
+    for (table, entries) in [("history", marks), ("subjects", subjects)] {
+        let sql = format!("SELECT count(*) FROM {table}");
+        let rows = count(connection.query_row(&sql, [], |row| row.get(0))?);
+        if is_whole && entries < rows {
+            found.push(format!("the table {table} has {rows} rows, and the journal {entries} entries for it"));
         }
     }
-    if let Err(what) = chain.check_head(head) {
-        found.push(what);
-    }
-    Ok(Some(folded.into_world()))
+    Ok(())
 }
 
-fn is_indexed_as(body: &Body, row: &Row<'_>) -> Done<bool> {
-    let (schedule, run) = (row.get::<_, Option<Id>>(5)?, row.get::<_, Option<Id>>(6)?);
-    Ok(row.get::<_, String>(4)? == body.kind()
-        && schedule.map(|id| id.0) == body.schedule().map(|id| id.0)
-        && run.map(|id| id.0) == body.run().map(|id| id.0))
+/// Whether an entry is found by what it is about. Whether it should be.
+fn check_subject(connection: &Connection, entry: &Entry, found: &mut Vec<String>) -> Done<bool> {
+    let Some(subject) = entry.body.subject() else { return Ok(false) };
+    let sql = "SELECT 1 FROM subjects WHERE subject = ?1 AND seq = ?2";
+    if !connection.prepare_cached(sql)?.exists(params![Id(subject), signed(entry.seq)])? {
+        found.push(format!("entry {} is not found by what it is about", entry.seq));
+    }
+    Ok(true)
+}
+
+/// Whether an entry has the row of history that it should. Whether it should have one.
+fn check_history(connection: &Connection, entry: &Entry, found: &mut Vec<String>) -> Done<bool> {
+    let Some(mark) = entry.body.mark(entry.at) else { return Ok(false) };
+    let sql =
+        "SELECT run_id, schedule_id, verdict, is_final, agent, project, shown_at, duration_ms, tokens, cost_micros
+        FROM history WHERE seq = ?1";
+    let is_same = connection.prepare_cached(sql)?.query_row([signed(entry.seq)], |row| {
+        let id = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<Id>>(column)?.map(|id| id.0));
+        let number = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned));
+        Ok(id(0)? == entry.body.run().map(|id| id.0)
+            && id(1)? == entry.body.schedule().map(|id| id.0)
+            && row.get::<_, String>(2)? == mark.verdict.as_str()
+            && row.get::<_, bool>(3)? == mark.is_final
+            && row.get::<_, String>(4)? == mark.agent
+            && row.get::<_, Option<String>>(5)?.as_deref() == mark.project
+            && row.get::<_, At>(6)?.0 == mark.shown_at
+            && (number(7)?, number(8)?, number(9)?) == (mark.duration_ms, mark.tokens, mark.cost_micros))
+    });
+    match is_same.optional()? {
+        Some(true) => {}
+        Some(false) => found.push(format!("the history of entry {} is another than the entry", entry.seq)),
+        None => found.push(format!("entry {} is missing in the history", entry.seq)),
+    }
+    Ok(true)
 }

@@ -1,27 +1,30 @@
-//! The one writer: a thread that owns the connection that writes, and commits what waits in groups.
+//! The one writer: a thread that owns the connection that writes and the state, and commits what waits in groups.
 //!
-//! In: commands, from any number of callers. Out: an answer to each, after what it changed is on the disk. Invariant: a
+//! In: commands and looks, from any number of callers. Out: an answer to each, after what it changed is on the disk. Invariant: a
 //! command is carried out whole or not at all, whether or not its caller is still there; nothing is acknowledged that a
-//! crash could take back; after a disk has failed, nothing is acknowledged at all.
+//! crash could take back; after a disk has failed, nothing is acknowledged at all; nobody sees what is not committed.
+//!
+//! Where the database is only read, the thread follows what its server writes, and looks are all that it carries out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use punctual_kernel::state::Undo;
+use punctual_kernel::state::{State, Undo};
 use punctual_kernel::transaction::{Needs, Transaction};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use super::fault::{Done, Fault, Severity};
-use super::load;
 use super::lock::Lock;
 use super::open::BUSY_TIMEOUT;
 use super::queue::{Next, Queue};
+use super::readers::now;
 use super::session::Session;
+use super::{load, save};
 use crate::command::{Asked, Command};
 use crate::error::{Result, StoreError};
 use crate::panics::panic_text;
@@ -37,6 +40,12 @@ const WAL_MAX: u64 = 64 * 1024 * 1024;
 
 /// After so many commits the size of the write-ahead log is looked at.
 const WAL_LOOK_EVERY: u32 = 64;
+
+/// How often the snapshot follows while there is always something to do.
+const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+
+/// So many changes the snapshot is behind the state at most: the writer waits while it follows.
+const UNSAVED_MAX: usize = 20_000;
 
 /// What the writer is called in messages.
 const PART: &str = "writer of the database";
@@ -54,7 +63,14 @@ pub(super) enum Job {
     Kernel(Box<dyn Command>),
     /// SQL alone, about what the kernel knows nothing of.
     Sql(Box<dyn SqlJob>),
+    /// The snapshot is to follow now.
+    Snapshot(oneshot::Sender<()>),
+    /// A look at the state as it is committed.
+    Look(Look),
 }
+
+/// What looks at the state, or hears why there is none.
+type Look = Box<dyn FnOnce(Result<&State, Failure>) + Send>;
 
 /// Statements that are carried out whole or not at all.
 pub(super) trait SqlJob: Send {
@@ -117,13 +133,8 @@ impl Job {
     fn needs(&self) -> Option<&Needs> {
         match self {
             Job::Kernel(command) => Some(command.needs()),
-            Job::Sql(_) => None,
+            Job::Sql(_) | Job::Look(_) | Job::Snapshot(_) => None,
         }
-    }
-
-    /// Whether it shares a transaction with no other.
-    fn is_alone(&self) -> bool {
-        self.needs().is_some_and(Needs::is_alone)
     }
 
     fn answer(self, failure: Option<&Failure>) {
@@ -133,6 +144,7 @@ impl Job {
                 command.answer(failure.map_or(Ok(()), |failure| Err(failure.error(doing))));
             }
             Job::Sql(job) => job.answer(failure),
+            Job::Look(_) | Job::Snapshot(_) => {}
         }
     }
 }
@@ -173,14 +185,23 @@ impl Failure {
 }
 
 impl Writer {
-    /// Starts the thread.
+    /// Starts the thread of a server.
     pub(super) fn start(session: Session, wal: PathBuf, lock: Arc<Lock>) -> std::io::Result<Writer> {
+        Writer::start_as(Writing::new(session, Some(Served { wal, lock })))
+    }
+
+    /// Starts a thread that only follows what a server writes.
+    pub(super) fn start_reading(session: Session) -> std::io::Result<Writer> {
+        Writer::start_as(Writing::new(session, None))
+    }
+
+    fn start_as(writing: Writing) -> std::io::Result<Writer> {
         let queue = Arc::new(Queue::new());
         let theirs = Arc::clone(&queue);
         let work = move || {
             // However the thread ends, nobody is left waiting for it.
             let abandons = Abandons(Arc::clone(&theirs));
-            Writing::new(session, wal, lock).run(&theirs);
+            writing.run(&theirs);
             drop(abandons);
         };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(work)?;
@@ -198,6 +219,31 @@ impl Writer {
         let is_urgent = needs.is_urgent;
         let command = Box::new(Asked { doing, needs, work, result: None, reply });
         self.have_done(doing, Job::Kernel(command), is_urgent, answer).await
+    }
+
+    /// Looks at the state as it is committed.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        mut look: impl FnMut(&State) -> T + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let look = move |state: Result<&State, Failure>| {
+            let looked = state.and_then(|state| {
+                let looked = catch_unwind(AssertUnwindSafe(|| look(state)));
+                looked.map_err(|panic| Failure::other(format!("a panic: {}", panic_text(panic.as_ref()))))
+            });
+            drop(reply.send(looked.map_err(|failure| failure.error(doing))));
+        };
+        self.have_done(doing, Job::Look(Box::new(look)), false, answer).await
+    }
+
+    /// Has the snapshot follow the state, as far as that can be done.
+    pub(super) async fn snapshot(&self) {
+        let (reply, answer) = oneshot::channel();
+        if self.queue.put(Job::Snapshot(reply), false).await.is_ok() {
+            answer.await.ok();
+        }
     }
 
     /// Has statements carried out, and waits until they are on the disk.
@@ -245,11 +291,17 @@ impl Drop for Abandons {
     }
 }
 
+/// What a server has beside its database.
+struct Served {
+    wal: PathBuf,
+    lock: Arc<Lock>,
+}
+
 /// The thread's own things.
 struct Writing {
     session: Session,
-    wal: PathBuf,
-    lock: Arc<Lock>,
+    /// None where the database is only read.
+    served: Option<Served>,
     /// Why nothing is written any more.
     failed: Option<Failure>,
     commits: u32,
@@ -258,9 +310,9 @@ struct Writing {
     is_wal_large: bool,
     /// Whether a command found no space.
     is_full: bool,
-    /// A command that came too early for the transaction before.
-    next: Option<(Job, bool)>,
     decided: Decided,
+    /// When the snapshot last followed.
+    followed_at: Instant,
 }
 
 /// What has been changed in memory and is not committed.
@@ -292,19 +344,17 @@ fn carry_out_alone(connection: &Connection, job: &mut dyn SqlJob) -> Result<bool
 }
 
 impl Writing {
-    fn new(session: Session, wal: PathBuf, lock: Arc<Lock>) -> Writing {
-        let (failed, commits) = (None, 0);
+    fn new(session: Session, served: Option<Served>) -> Writing {
         Writing {
             session,
-            wal,
-            lock,
-            failed,
-            commits,
+            served,
+            failed: None,
+            commits: 0,
             is_dirty: false,
             is_wal_large: false,
             is_full: false,
-            next: None,
             decided: Decided::Nothing,
+            followed_at: now(),
         }
     }
 
@@ -312,22 +362,23 @@ impl Writing {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.step(queue))) {
                 Ok(true) => {}
-                Ok(false) => return,
+                Ok(false) => break,
                 // Whoever asks from now on is told why nothing is written any more.
                 Err(panic) => self.give_up(&Failure::Panicked(panic_text(panic.as_ref()))),
             }
         }
+        // The next start has less to fold.
+        self.follow_with_snapshot();
     }
 
     /// Does what comes next. Whether there can be more.
     fn step(&mut self, queue: &Queue<Job>) -> bool {
-        if let Some((job, is_urgent)) = self.next.take() {
-            self.commit_group(job, is_urgent, queue);
-            return true;
-        }
         match queue.next(self.is_dirty.then_some(IDLE_AFTER)) {
             Next::Command { command, is_urgent } => self.commit_group(command, is_urgent, queue),
-            Next::Idle => self.empty_wal(),
+            Next::Idle => {
+                self.follow_with_snapshot();
+                self.empty_wal();
+            }
             Next::Closed => return false,
         }
         true
@@ -336,27 +387,67 @@ impl Writing {
     /// Carries out a command and those that wait with it, commits, and answers.
     fn commit_group(&mut self, first: Job, is_urgent: bool, queue: &Queue<Job>) {
         let group = self.gather(first, is_urgent, queue);
-        self.carry_out(group);
+        if !group.is_empty() {
+            self.carry_out(group);
+        }
         if std::mem::take(&mut self.is_full) {
             // The log may have the very space that is missing.
             self.empty_wal();
         }
+        let is_time = || FOLLOW_EVERY <= now().duration_since(self.followed_at) && queue.is_empty();
+        if UNSAVED_MAX <= self.session.state.unsaved() || is_time() {
+            self.follow_with_snapshot();
+        }
     }
 
-    /// A command, and those that wait and can share its transaction.
-    fn gather(&mut self, first: Job, mut is_urgent: bool, queue: &Queue<Job>) -> Vec<Job> {
-        let mut group = vec![first];
-        // What is urgent is not kept waiting by what comes after it.
-        while !is_urgent && group.len() < GROUP_MAX && !group[0].is_alone() {
-            let Some((job, urgent)) = queue.next_now() else { break };
-            if job.is_alone() {
-                self.next = Some((job, urgent));
-                break;
+    /// A command, and those that wait and share its transaction. Looks are carried out on the way: nothing is decided yet.
+    fn gather(&mut self, first: Job, is_urgent: bool, queue: &Queue<Job>) -> Vec<Job> {
+        let (mut group, mut looks) = (vec![], vec![]);
+        let mut next = Some((first, is_urgent));
+        while let Some((job, is_urgent)) = next.take() {
+            match job {
+                Job::Look(look) => looks.push(look),
+                Job::Snapshot(reply) => {
+                    self.follow_with_snapshot();
+                    reply.send(()).ok();
+                }
+                job => group.push(job),
             }
-            group.push(job);
-            is_urgent = urgent;
+            // What is urgent is not kept waiting by what comes after it.
+            if !is_urgent && group.len() < GROUP_MAX && looks.len() < GROUP_MAX {
+                next = queue.next_now();
+            }
+        }
+        if !looks.is_empty() {
+            let followed = if self.served.is_none() { self.session.follow() } else { Ok(()) };
+            let failed = followed.err().map(|fault| Failure::of(&fault));
+            for look in looks {
+                look(failed.clone().map_or(Ok(&self.session.state), Err));
+            }
         }
         group
+    }
+
+    /// Brings the snapshot to where the state is.
+    fn follow_with_snapshot(&mut self) {
+        if self.served.is_none() || self.failed.is_some() || self.session.is_saved() {
+            return;
+        }
+        self.followed_at = now();
+        let written = self.execute("BEGIN IMMEDIATE").and_then(|()| {
+            self.session.write_snapshot().map_err(|fault| Failure::of(&fault))?;
+            self.execute("COMMIT")
+        });
+        match written {
+            Ok(()) => {
+                self.session.state.note_saved();
+                self.session.snapshot_seq = self.session.state.seq();
+            }
+            Err(failure) => {
+                warn!("the snapshot could not be written: {}", failure.error("writing the snapshot"));
+                self.give_up(&failure);
+            }
+        }
     }
 
     /// Carries out commands in one transaction. If one of them cannot be written, each has a transaction of its own: it must not
@@ -386,23 +477,26 @@ impl Writing {
         }
         self.execute("BEGIN IMMEDIATE")?;
         let needs = Needs::of_all(group.iter().filter_map(Job::needs));
-        let Session { connection, state, cluster, head } = &mut self.session;
+        let Session { connection, state, cluster, head, .. } = &mut self.session;
         let found = load::find(connection, state, &needs).map_err(|fault| Failure::of(&fault))?;
         self.decided = Decided::Something;
         let mut transaction = Transaction::new(state, *head, std::mem::take(cluster), found);
         for job in group.iter_mut() {
             match job {
                 Job::Kernel(command) => command.work(&mut transaction),
+                Job::Look(_) | Job::Snapshot(_) => unreachable!("they are carried out before"),
                 Job::Sql(job) => self.is_full |= carry_out_alone(connection, &mut **job)?,
             }
         }
         let Transaction { head, changes, cluster, undo, .. } = transaction;
         (self.session.cluster, self.decided) = (cluster, Decided::Whole(undo));
-        let saved = self.session.save(&changes).and_then(|()| self.session.put_head(head, &changes));
+        let saved = save::append(&self.session.connection, &changes).and_then(|()| self.session.put_head(head));
         saved.map_err(|fault| Failure::of(&fault))?;
         self.execute("COMMIT")?;
         self.decided = Decided::Nothing;
-        self.lock.note_head(self.session.head);
+        if let Some(served) = &self.served {
+            served.lock.note_head(self.session.head);
+        }
         Ok(())
     }
 
@@ -441,13 +535,14 @@ impl Writing {
         if !self.commits.is_multiple_of(WAL_LOOK_EVERY) {
             return;
         }
-        let size = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
+        let Some(wal) = self.served.as_ref().map(|served| served.wal.clone()) else { return };
+        let size = std::fs::metadata(&wal).map_or(0, |file| file.len());
         if size <= WAL_MAX {
             self.is_wal_large = false;
             return;
         }
         self.empty_wal();
-        if !self.is_wal_large && WAL_MAX < std::fs::metadata(&self.wal).map_or(0, |file| file.len()) {
+        if !self.is_wal_large && WAL_MAX < std::fs::metadata(&wal).map_or(0, |file| file.len()) {
             self.is_wal_large = true;
             warn!(bytes = size, "the write-ahead log grows: a reader keeps it from being emptied");
         }
@@ -478,7 +573,7 @@ impl Writing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::Commits;
+    use crate::kept::Kept;
     use crate::sqlite::SqliteStore;
 
     fn block_on<F: Future>(future: F) -> F::Output {
@@ -486,13 +581,18 @@ mod tests {
     }
 
     fn insert(connection: &Connection, zone: &str) -> Done<()> {
-        connection.execute("INSERT INTO days VALUES (?1, '2026-01-01')", [zone])?;
+        connection.execute("INSERT INTO agents_seen VALUES (?1, 1)", [zone])?;
         Ok(())
     }
 
     fn days(store: &SqliteStore) -> i64 {
-        let sql = "SELECT count(*) FROM days";
+        let sql = "SELECT count(*) FROM agents_seen";
         block_on(store.read("counting", move |it| Ok(it.query_row(sql, [], |row| row.get(0))?))).expect("it reads")
+    }
+
+    fn entries(store: &SqliteStore) -> usize {
+        use crate::roles::Journal;
+        block_on(store.entries(0, 10)).expect("it reads").len()
     }
 
     #[test]
@@ -522,7 +622,7 @@ mod tests {
         let begin = || crate::commands::begin_day(&store, now, "UTC", day);
         assert!(block_on(begin()).expect("the writer lives"), "the day has not begun before");
         assert!(!block_on(begin()).expect("the writer lives"));
-        assert_eq!(days(&store), 1);
+        assert_eq!(entries(&store), 1);
     }
 
     #[test]
@@ -540,7 +640,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(days(&store), 2);
+        assert_eq!(entries(&store), 2);
         assert!(block_on(crate::commands::begin_day(&store, now, "B", day)).expect("it is fine now"));
     }
 
@@ -566,7 +666,7 @@ mod tests {
     #[test]
     fn when_the_writer_has_ended_callers_are_told() {
         let store = SqliteStore::in_memory().expect("a database can be made");
-        let writer = store.writer.as_ref().expect("it writes");
+        let writer = &store.writer;
         writer.queue.abandon();
         let late = store.write("inserting", |connection| insert(connection, "a"));
         let error = block_on(late).expect_err("nobody is there");
@@ -589,7 +689,7 @@ mod tests {
     #[test]
     fn a_panic_of_the_writer_itself_is_fatal_for_whoever_asks_afterwards() {
         let store = SqliteStore::in_memory().expect("a database can be made");
-        let queue = &store.writer.as_ref().expect("it writes").queue;
+        let queue = &store.writer.queue;
         block_on(queue.put(Job::Sql(Box::new(Poison)), false)).expect("it is there");
         // It may have come into the same commit, or not.
         block_on(store.write("inserting", |connection| insert(connection, "a"))).ok();

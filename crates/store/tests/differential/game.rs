@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_core::journal::Entry;
+use punctual_core::run::Run;
 use punctual_store::Store;
 use punctual_store::memory::MemoryStore;
 
@@ -12,7 +13,7 @@ use super::invariants::Checks;
 use super::label::labels;
 use super::play::{Answer, play};
 use super::shrink::shrink;
-use super::step::{Op, Read, Step};
+use super::step::{Op, Read, Step, Which};
 
 /// How many steps are played on one pair of stores: few enough to be shrunk, enough to get anywhere.
 pub(super) const STEPS: usize = 500;
@@ -66,6 +67,8 @@ pub(super) fn asked_for(steps: usize) -> (usize, u64) {
 /// Shrinks what fails, and tells it.
 fn fail(name: &str, table: &Table, seed: u64, played: Vec<Step>, why: &str) -> ! {
     let count = played.len();
+    // Shrinking may take long.
+    eprintln!("{name}, seed {seed}, step {count} fails, and is shrunk now: {why}");
     // Whoever panics is heard once, not each time that it is tried again.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
@@ -147,7 +150,9 @@ impl Game {
             Read::NextPlanAt,
             Read::Schedules { after, limit: ALL },
             Read::ToPlan { zone_data: "2026b", limit: ALL },
-            Read::Runs { schedule, from: None, until: None, only_live: false, limit: ALL },
+            Read::Base,
+            Read::Runs { schedule, from: None, until: None, which: Which::All, limit: ALL },
+            Read::Runs { schedule, from: None, until: None, which: Which::NotSucceeded, limit: ALL },
             Read::History { schedule, run, offset: 0, limit: ALL },
         ];
         for question in questions {
@@ -159,6 +164,23 @@ impl Game {
             }
             if let Answer::Failed(error) = answer {
                 return Err(error);
+            }
+            if let Answer::Rows(runs) = answer {
+                self.look_at_each(step, &runs)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Game {
+    /// Each run is found alone as it is found among all.
+    fn look_at_each(&self, step: &Step, runs: &[Run]) -> Result<(), String> {
+        for run in runs {
+            let question = Read::Run { run: run.id.0.as_u128() };
+            let alone = self.ask_both(&Step { now: step.now, op: Op::Read(question) })?;
+            if alone != Answer::Rows(vec![run.clone()]) {
+                return Err(format!("run {} is {alone:?} alone and {run:?} among all", run.id));
             }
         }
         Ok(())

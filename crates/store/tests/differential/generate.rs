@@ -1,6 +1,7 @@
 //! The generator: steps that make sense most of the time, because it looks at the model, and none at all sometimes.
 
 use punctual_core::Elapsed;
+use punctual_core::journal::EndedRun;
 use punctual_core::run::{FailureCode, Run, RunEvent, RunState, SkipReason, WaitFor};
 use punctual_core::time::bundled_version;
 use punctual_store::Decision;
@@ -9,7 +10,7 @@ use punctual_store::memory::State;
 use super::dice::Dice;
 use super::names::{Millis, RunNumber, millis, number, run_number, schedule_id, time};
 use super::shape::{AGENTS, PROJECTS, Shape, ZONES};
-use super::step::{Alive, Asked, Caps, Finished, Op, Read, Settled, Step};
+use super::step::{Alive, Asked, Caps, Finished, Op, Read, Settled, Step, Which};
 
 /// The most runs that are not over: the model looks at each of them many times.
 const LIVE_MAX: usize = 40;
@@ -73,8 +74,8 @@ impl Generator {
             83..86 => Op::TakePlanner(self.alive(state)),
             86 => Op::NoteOutage { node: self.node(state), from: self.now - self.dice.between(0, 600_000) },
             87 => Op::BeginDay { zone: self.dice.one(&ZONES), day: self.dice.between(4, 8) as i8 },
-            88..91 => Op::Forget { before: self.now - self.dice.between(0, 300_000) },
-            91 => Op::Prune { before: self.now - self.dice.one(&[0, 60_000, 600_000, 3_600_000]) },
+            88 => Op::ForgetAnswers { before: self.now - self.dice.between(0, 1_200_000) },
+            89 => Op::Prune { before: self.now - self.dice.one(&[0, 60_000, 600_000, 3_600_000]) },
             _ => Op::Read(self.read(state)),
         }
     }
@@ -96,10 +97,9 @@ impl Generator {
     }
 
     fn any_run(&mut self, state: &State) -> RunNumber {
-        let all: Vec<RunNumber> = state.world.runs.keys().map(|id| id.0.as_u128()).collect();
-        match self.dice.any(&all) {
+        match self.dice.any(&known(state)) {
             Some(run) if self.percent(95) => run,
-            _ => run_number(self.dice.between(0, i64::from(self.runs) + 2) as u32),
+            _ => run_number(self.dice.between(0, i64::from(self.runs) + 2) as u32, self.now),
         }
     }
 
@@ -121,7 +121,9 @@ impl Generator {
 
     /// The epoch of a run, or another one.
     fn epoch(&mut self, run: RunNumber, state: &State) -> u64 {
-        let epoch = state.world.runs.get(&super::names::run_id(run)).map_or(1, Run::epoch);
+        let live = state.world.runs.get(&super::names::run_id(run)).map(Run::epoch);
+        let ended = || ended(state).find(|ended| ended.id.0.as_u128() == run).map(|ended| ended.epoch);
+        let epoch = live.or_else(ended).unwrap_or(1);
         if self.percent(92) { epoch } else { (epoch + 1).saturating_sub(self.dice.below(3) as u64) }
     }
 
@@ -271,15 +273,13 @@ impl Generator {
     }
 
     fn ask(&mut self, state: &State) -> Op {
-        let live = state.world.runs.values().filter(|run| !run.state.is_final()).count();
-        if LIVE_MAX < live {
-            return Op::Forget { before: self.now };
+        if LIVE_MAX < state.world.runs.len() {
+            return Op::Read(self.read(state));
         }
         self.runs += 1;
-        // An id is given once; while its row is there, it may be given again by mistake.
-        let known: Vec<RunNumber> = state.world.runs.keys().map(|id| id.0.as_u128()).collect();
-        let again = if self.percent(5) { self.dice.any(&known) } else { None };
-        let run = again.unwrap_or(run_number(self.runs));
+        // An id is given once; while its run is known, over or not, it may be given again by mistake.
+        let again = if self.percent(5) { self.dice.any(&known(state)) } else { None };
+        let run = again.unwrap_or(run_number(self.runs, self.now));
         let schedule = if self.percent(90) { Some(self.any_schedule(state)) } else { None };
         let due = self.now + self.dice.one(&[0, 0, -60_000, 30_000, 600_000]);
         Op::Ask(Asked {
@@ -294,7 +294,7 @@ impl Generator {
 
     /// Whether more runs may be planned.
     pub(crate) fn has_room(&self, state: &State) -> bool {
-        state.world.runs.values().filter(|run| !run.state.is_final()).count() < LIVE_MAX
+        state.world.runs.len() < LIVE_MAX
     }
 
     // Reading.
@@ -308,7 +308,7 @@ impl Generator {
         let dice = &mut self.dice;
         let maybe = |dice: &mut Dice, number: u32| if dice.chance(50) { Some(number) } else { None };
         let maybe_run = |dice: &mut Dice, run: RunNumber| if dice.chance(50) { Some(run) } else { None };
-        match dice.below(14) {
+        match dice.below(16) {
             0 => Read::Schedule { schedule },
             1 => Read::Schedules { after: maybe(dice, schedule), limit },
             2 => Read::Count,
@@ -322,7 +322,8 @@ impl Generator {
                     if dice.chance(50) { Some(now + dice.between(-600, 600) * 1_000) } else { None }
                 };
                 let (from, until) = (window(dice, self.now), window(dice, self.now));
-                Read::Runs { schedule: maybe(dice, schedule), from, until, only_live: dice.chance(50), limit }
+                let which = dice.one(&[Which::All, Which::Live, Which::NotSucceeded]);
+                Read::Runs { schedule: maybe(dice, schedule), from, until, which, limit }
             }
             9 => Read::Nodes,
             10 => Read::Entries { after: back(dice), limit },
@@ -331,9 +332,22 @@ impl Generator {
                 let offset = if dice.chance(50) { dice.between(0, 20) as usize } else { 0 };
                 Read::History { schedule: maybe(dice, schedule), run: maybe_run(dice, run), offset, limit }
             }
+            13 => Read::About { schedule, run, each: limit },
+            14 => Read::Base,
             _ => Read::Verify,
         }
     }
+}
+
+/// The runs that are over and that the model still knows of.
+fn ended(state: &State) -> impl Iterator<Item = EndedRun> {
+    state.entries.iter().rev().filter_map(EndedRun::of)
+}
+
+/// Runs that are known, live ones and the last that have ended.
+fn known(state: &State) -> Vec<RunNumber> {
+    let live = state.world.runs.keys().copied();
+    live.chain(ended(state).take(10).map(|ended| ended.id)).map(|id| id.0.as_u128()).collect()
 }
 
 /// The version and cursor of a schedule in the model.

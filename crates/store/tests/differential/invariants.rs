@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use punctual_core::journal::{Body, Entry, World};
+use punctual_core::journal::{Body, EndedRun, Entry, World};
 use punctual_core::plan::Limits;
-use punctual_core::run::{Run, RunState};
+use punctual_core::run::{AttemptEnd, Run, RunEvent, RunState};
 use punctual_core::schedule::Overlap;
 use punctual_core::{NodeId, RunId, ScheduleId};
 use punctual_store::memory::State;
@@ -22,8 +22,8 @@ pub(crate) struct Checks {
     leases: BTreeMap<NodeId, Timestamp>,
     /// How many runs have started for the first time, by schedule.
     started: BTreeMap<ScheduleId, u64>,
-    /// Every run that was ever over.
-    ended: BTreeSet<RunId>,
+    /// Every run that was ever over, and how its last attempt had ended.
+    ended: BTreeMap<RunId, Option<AttemptEnd>>,
 }
 
 type Checked = Result<(), String>;
@@ -70,7 +70,7 @@ impl Checks {
                 body => body.run().into_iter().collect(),
             };
             for run in &named {
-                let is_over = self.ended.contains(run);
+                let is_over = self.ended.contains_key(run);
                 ensure(!is_over, || format!("entry {seq} is about run {run}, which is over"))?;
             }
         }
@@ -86,12 +86,12 @@ impl Checks {
                     *self.started.entry(schedule).or_default() += 1;
                 }
             }
+            let before = entry.body.run().and_then(|run| self.folded.runs.get(&run)).cloned();
             self.folded.apply(entry).map_err(|error| format!("entry {} cannot be: {error}", entry.seq))?;
             if let Body::ScheduleDeleted { schedule, .. } = &entry.body {
                 self.started.remove(schedule);
             }
-            let run = entry.body.run().and_then(|run| self.folded.runs.get(&run));
-            self.ended.extend(run.filter(|run| run.state.is_final()).map(|run| run.id));
+            self.check_end(entry, before)?;
         }
         self.started.retain(|id, _| self.folded.schedules.contains_key(id));
         for (id, record) in &self.folded.schedules {
@@ -103,6 +103,23 @@ impl Checks {
             let differences = punctual_store::compare::differences(&self.folded, &state.world);
             format!("the rows are not what the journal folds to: {differences:#?}")
         })
+    }
+
+    /// A run that is over has left, and its last entry says what it came to.
+    fn check_end(&mut self, entry: &Entry, before: Option<Run>) -> Checked {
+        let (Some(before), Some(event)) = (before, event_of(&entry.body)) else { return Ok(()) };
+        let id = before.id;
+        let after = before.after(&event, entry.at).map_err(|error| format!("run {id}: {error}"))?;
+        let ended = EndedRun::of(entry);
+        let is_right = match (&ended, after.state.is_final()) {
+            (None, is_final) => !is_final,
+            (Some(ended), _) => ended.state() == after.state && ended.end.version == after.version,
+        };
+        ensure(is_right, || format!("run {id} is {:?}, its entry says {ended:?}", after.state))?;
+        let is_live = self.folded.runs.contains_key(&id);
+        ensure(is_live != ended.is_some(), || format!("run {id} is {}, is it there: {is_live}", after.state.name()))?;
+        self.ended.extend(ended.map(|ended| (id, ended.last_end)));
+        Ok(())
     }
 
     /// What was refused has changed nothing.
@@ -130,9 +147,14 @@ impl Checks {
         let Answer::Runs(written) = answer else { return Err(format!("{answer:?} is no answer")) };
         ensure(named.len() == written.len(), || "not each write has its answer".to_owned())?;
         for ((run, epoch), _) in named.iter().zip(written).filter(|(_, it)| **it != punctual_store::RunWritten::Stale) {
-            let run = self.before.runs.get(&run_id(*run)).ok_or("a run that is not there was written")?;
+            let said = |end: AttemptEnd| end.epoch == *epoch;
+            let Some(run) = self.before.runs.get(&run_id(*run)) else {
+                let is_repeated = self.ended.get(&run_id(*run)).copied().flatten().is_some_and(said);
+                ensure(is_repeated, || format!("run {} is not there, and was written", run_id(*run)))?;
+                continue;
+            };
             let is_held = !matches!(run.state, RunState::Planned { .. } | RunState::Finished { .. });
-            let has_said = run.last_end.is_some_and(|end| end.epoch == *epoch);
+            let has_said = run.last_end.is_some_and(said);
             let may = has_said || is_held && run.epoch() == *epoch;
             ensure(may, || format!("run {} was written under epoch {epoch}, while {:?}", run.id, run.state))?;
         }
@@ -149,10 +171,10 @@ impl Checks {
             ensure(tally.attempt <= max, || format!("run {id} is at attempt {} of {max}", tally.attempt))?;
             let is_first = run.schedule.is_none_or(|schedule| slots.insert((schedule, &run.key)));
             ensure(is_first, || format!("slot {} has two runs, one is {id}", run.key))?;
-            ensure(run.ended_at.is_some() == run.state.is_final(), || format!("the end of run {id} is half written"))?;
+            let is_over = run.state.is_final() || run.ended_at.is_some();
+            ensure(!is_over, || format!("run {id} is over, and still there"))?;
             let Some(before) = self.before.runs.get(&id) else { continue };
             ensure(before.epoch() <= tally.epoch, || format!("the epoch of run {id} has fallen"))?;
-            ensure(!before.state.is_final() || before == run, || format!("run {id} was over, and has changed"))?;
             ensure(!before.has_started || run.has_started, || format!("run {id} has never started now"))?;
             // From one owner to another there is no way but through nobody's hands.
             let is_handed_on = before.owner().is_some() && run.owner().is_some() && before.owner() != run.owner();
@@ -226,6 +248,15 @@ impl Checks {
             || has_schedule
                 && queues
                 && others().any(|it| !waits(it) && place(it).is_some_and(|it| Some(it) < place(run)))
+    }
+}
+
+/// What an entry about one run says that happened to it.
+fn event_of(body: &Body) -> Option<RunEvent> {
+    match body {
+        Body::RunChanged(change) => Some(change.event),
+        Body::AttemptEnded(attempt) => Some(attempt.event),
+        _ => None,
     }
 }
 

@@ -3,15 +3,24 @@
 use punctual_core::journal::{Body, Entry, World};
 use punctual_store::{Cancellation, RunWritten, Written};
 
+use super::names::run_id;
 use super::play::Answer;
 use super::step::{Op, Step};
 
-/// The names of what a step has reached. `world` is the world behind the entries.
+/// The names of what a step has reached. `world` is the world behind the entries; what is over is not in it.
 pub(crate) fn labels(step: &Step, answer: &Answer, entries: &[Entry], world: &World) -> Vec<String> {
     let mut labels = answers(step, answer);
+    if let (Op::Finish(finished), Answer::Runs(written)) = (&step.op, answer) {
+        let is_told = |run| entries.iter().any(|entry| entry.body.run() == Some(run));
+        let of_over = |run| !is_told(run) && !world.runs.contains_key(&run);
+        let done = finished.iter().zip(written).filter(|(_, it)| matches!(it, RunWritten::Done(_)));
+        let again = done.filter(|(finished, _)| of_over(run_id(finished.run)));
+        labels.extend(again.map(|_| "Finish: again, of a run that is over".to_owned()));
+    }
     for entry in entries {
         let kind = entry.body.kind();
-        let run = entry.body.run().and_then(|run| world.runs.get(&run)).map(|run| run.state.name());
+        let live = || entry.body.run().and_then(|run| world.runs.get(&run)).map(|run| run.state.name());
+        let run = entry.body.ended().map(|(_, state)| state.name()).or_else(live);
         labels.push(match &entry.body {
             Body::RunChanged(change) => format!("{kind}: {} → {}", change.event.name(), run.unwrap_or("gone")),
             Body::AttemptEnded(attempt) => format!("{kind}: {} → {}", attempt.event.name(), run.unwrap_or("gone")),
@@ -121,6 +130,7 @@ pub(crate) const REACHED: &[&str] = &[
     "Finish: planned",
     "Finish: waiting",
     "Finish: stale",
+    "Finish: again, of a run that is over",
     "Join: done",
     "Renew: done",
     "Renew: LeaseEnded",
@@ -133,8 +143,8 @@ pub(crate) const REACHED: &[&str] = &[
     "NoteOutage: done",
     "BeginDay: yes",
     "BeginDay: no",
-    "Forget: none",
-    "Forget: some",
+    "ForgetAnswers: none",
+    "ForgetAnswers: some",
     "Prune: none",
     "Prune: some",
     "Read Schedule",
@@ -148,6 +158,8 @@ pub(crate) const REACHED: &[&str] = &[
     "Read Runs",
     "Read Nodes",
     "Read Entries",
+    "Read About",
+    "Read Base",
     "Read Head",
     "Read History",
     "Read Verify",
@@ -163,13 +175,11 @@ pub(crate) const REACHED: &[&str] = &[
     "run_asked",
     "runs_claimed",
     "runs_started",
-    "runs_forgotten",
     "node_joined",
     "node_left: lost",
     "node_left: left",
     "planner_taken: at once",
     "planner_taken: after an outage",
-    "checkpoint",
     "run_changed: skipped → skipped",
     "run_changed: handed back → planned",
     "run_changed: put to wait → waiting",

@@ -25,9 +25,18 @@ fn id(number: u32) -> Uuid {
 /// A run by all bits of its id: a start gives runs the ids of their slots.
 pub(crate) type RunNumber = u128;
 
-/// The number of a run that is asked for.
-pub(crate) fn run_number(number: u32) -> RunNumber {
-    id(number).as_u128()
+/// The number of a run that is scheduled then: ids begin with that time, and their order within a millisecond is not that in which
+/// they were made.
+pub(crate) fn run_number(number: u32, scheduled: Millis) -> RunNumber {
+    let (high, low) = id(number).as_u64_pair();
+    // The bits that make it a UUIDv7.
+    let rest = u128::from(high & 0xfff) << 64 | u128::from(high >> 20) << 32 | u128::from(low);
+    RunId::first_at(time(scheduled)).0.as_u128() | 0x7000_8000_0000_0000_0000 | rest & !(3 << 62)
+}
+
+/// When a run was scheduled, as its number says.
+pub(crate) fn scheduled_of(run: RunNumber) -> Millis {
+    (run >> 80) as Millis - time(0).as_millisecond()
 }
 
 pub(crate) fn run_id(number: RunNumber) -> RunId {

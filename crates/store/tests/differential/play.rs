@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 use jiff::civil::date;
 use punctual_core::Elapsed;
-use punctual_core::journal::{Entry, PlanEntry, PlannedRun, SkipEntry};
+use punctual_core::journal::{Entry, PlanEntry, PlannedRun, SkipEntry, World};
 use punctual_core::plan::{EarlyDecisions, Kept, Limits, Outage};
 use punctual_core::run::{Report, Run, RunState, Terms};
 use punctual_core::schedule::{Cursor, Schedule, Timetables};
@@ -19,7 +19,7 @@ use punctual_store::{
 };
 
 use super::names::{RunNumber, node_id, run_id, schedule_id, slot_key, time};
-use super::step::{Alive, Asked, Caps, Change, Op, Planned, Read, Slot, Step, Write};
+use super::step::{Alive, Asked, Caps, Change, Op, Planned, Read, Slot, Step, Which, Write};
 
 /// The zone data that starts have.
 static TIMETABLES: LazyLock<Arc<Timetables>> = LazyLock::new(|| {
@@ -42,13 +42,14 @@ pub(crate) enum Answer {
     Started(Started),
     Renewed(Renewal),
     Planner(PlannerLease),
-    Schedules(Vec<Schedule>),
+    Schedules(Vec<Arc<Schedule>>),
     Tasks(Vec<PlanTask>),
     Subject(Box<Option<PlanSubject>>),
     Zones(Vec<ZoneDay>),
     Rows(Vec<Run>),
     Nodes(Vec<NodeRecord>),
     Entries(Vec<Entry>),
+    World(Box<World>),
     Head(Head),
     History(Vec<HistoryItem>),
     Words(Vec<String>),
@@ -121,10 +122,10 @@ pub(crate) async fn call(store: &dyn Store, known: &dyn Store, step: &Step) -> A
             told(store.note_outage(now, node_id(*node), time(*from)).await, |()| Answer::Nothing)
         }
         Op::BeginDay { zone, day } => told(store.begin_day(now, zone, date(2026, 1, *day)).await, Answer::Yes),
-        Op::Forget { before } => {
-            told(store.forget_runs(now, time(*before)).await, |count| Answer::Number(count as u64))
+        Op::ForgetAnswers { before } => {
+            told(store.forget_answers(time(*before)).await, |count| Answer::Number(count as u64))
         }
-        Op::Prune { before } => told(store.prune(now, time(*before)).await, Answer::Number),
+        Op::Prune { before } => told(store.prune(time(*before)).await, Answer::Number),
         Op::Read(question) => read(store, question, now).await,
     }
 }
@@ -133,7 +134,7 @@ async fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
     match question {
         Read::Schedule { schedule } => {
             let found = store.schedule(schedule_id(*schedule)).await;
-            told(found, |found| Answer::Schedules(found.into_iter().collect()))
+            told(found, |found| Answer::Schedules(found.into_iter().map(Arc::new).collect()))
         }
         Read::Schedules { after, limit } => {
             told(store.schedules(after.map(schedule_id), *limit).await, Answer::Schedules)
@@ -146,12 +147,13 @@ async fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
         }
         Read::ZoneDays => told(store.zone_days().await, Answer::Zones),
         Read::Run { run } => told(store.run(run_id(*run)).await, |run| Answer::Rows(run.into_iter().collect())),
-        Read::Runs { schedule, from, until, only_live, limit } => {
+        Read::Runs { schedule, from, until, which, limit } => {
             let filter = RunFilter {
                 schedule: schedule.map(schedule_id),
                 from: from.map(time),
                 until: until.map(time),
-                only_live: *only_live,
+                only_live: *which == Which::Live,
+                except_succeeded: *which == Which::NotSucceeded,
                 limit: *limit,
                 ..RunFilter::default()
             };
@@ -159,6 +161,16 @@ async fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
         }
         Read::Nodes => told(store.nodes().await.map(without_skew), Answer::Nodes),
         Read::Entries { after, limit } => told(store.entries(*after, *limit).await, Answer::Entries),
+        Read::About { schedule, run, each } => {
+            let (schedule, run) = (schedule_id(*schedule).0, run_id(*run).0);
+            // Which of them comes first is the store's business.
+            let sorted = |mut entries: Vec<Entry>| {
+                entries.sort_by_key(|entry| (entry.body.subject() == Some(run), std::cmp::Reverse(entry.seq)));
+                Answer::Entries(entries)
+            };
+            told(store.about(&[schedule, run], *each).await, sorted)
+        }
+        Read::Base => told(store.base().await, |base| Answer::World(Box::new(base))),
         Read::Head => told(store.head().await, Answer::Head),
         Read::History { schedule, run, offset, limit } => {
             let (schedule, run) = (schedule.map(schedule_id), run.map(run_id));

@@ -30,7 +30,7 @@ pub(crate) enum Op {
     TakePlanner(Alive),
     NoteOutage { node: u32, from: Millis },
     BeginDay { zone: &'static str, day: i8 },
-    Forget { before: Millis },
+    ForgetAnswers { before: Millis },
     Prune { before: Millis },
     Read(Read),
 }
@@ -45,12 +45,22 @@ pub(crate) enum Read {
     Subject { schedule: u32 },
     ZoneDays,
     Run { run: RunNumber },
-    Runs { schedule: Option<u32>, from: Option<Millis>, until: Option<Millis>, only_live: bool, limit: usize },
+    Runs { schedule: Option<u32>, from: Option<Millis>, until: Option<Millis>, which: Which, limit: usize },
     Nodes,
     Entries { after: u64, limit: usize },
+    About { schedule: u32, run: RunNumber, each: usize },
+    Base,
     Head,
     History { schedule: Option<u32>, run: Option<RunNumber>, offset: usize, limit: usize },
     Verify,
+}
+
+/// Which runs are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    Live,
+    NotSucceeded,
 }
 
 /// A planning decision.

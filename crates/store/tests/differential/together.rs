@@ -42,7 +42,7 @@ pub(crate) fn compare_together(name: &str, table: &Table, steps: usize) {
 fn group(game: &Game, generator: &mut Generator, size: usize) -> Result<(usize, Step), String> {
     let mut calls: Vec<Call<'_>> = vec![];
     let mut context = Context::from_waker(Waker::noop());
-    let mut last = game.model.look(|state| generator.step(state));
+    let mut last = next(game, generator);
     let mut count = 1;
     while waits_in_line(&last.op) {
         let step = last.clone();
@@ -57,7 +57,7 @@ fn group(game: &Game, generator: &mut Generator, size: usize) -> Result<(usize, 
         if count == size {
             break;
         }
-        last = game.model.look(|state| generator.step(state));
+        last = next(game, generator);
         count += 1;
     }
     for (step, answer, under_way) in calls {
@@ -67,6 +67,16 @@ fn group(game: &Game, generator: &mut Generator, size: usize) -> Result<(usize, 
         game.ask_both(&last)?;
     }
     Ok((count, last))
+}
+
+/// The next step. What is let go of the journal depends on which calls share a commit, and only the store knows that.
+fn next(game: &Game, generator: &mut Generator) -> Step {
+    loop {
+        let step = game.model.look(|state| generator.step(state));
+        if !matches!(step.op, Op::Prune { .. }) {
+            return step;
+        }
+    }
 }
 
 /// Whether a call is carried out behind those that came before it, and nothing else is.

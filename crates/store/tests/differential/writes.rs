@@ -6,7 +6,7 @@ use punctual_core::time::bundled_version;
 use punctual_store::memory::State;
 
 use super::generate::{Generator, standing};
-use super::names::{Millis, RunNumber, millis, run_number, schedule_id};
+use super::names::{Millis, RunNumber, millis, run_number, schedule_id, scheduled_of};
 use super::shape::Shape;
 use super::step::{Change, Op, Planned, Skips, Slot, Write};
 
@@ -144,19 +144,16 @@ impl Generator {
         }
         if self.dice.chance(12) {
             let moved = self.dice.some(&planned, 2);
-            let mut slots: Vec<Slot> = moved.into_iter().map(|run| self.slot(run, shape)).collect();
-            for slot in &mut slots {
-                slot.follows = self.dice.any(&planned).filter(|leader| *leader != slot.run);
-            }
-            plan.moved = slots;
+            plan.moved = moved.into_iter().map(|run| self.moved(run, &planned, shape)).collect();
         }
         plan
     }
 
     fn add_slot(&mut self, plan: &mut Planned, state: &State, shape: Shape) {
         self.runs += 1;
-        let run = run_number(self.runs);
-        let mut slot = self.slot(run, shape);
+        let scheduled = (self.now / 1_000 + self.dice.between(-900, 300)) * 1_000;
+        let run = run_number(self.runs, scheduled);
+        let mut slot = self.slot(run, scheduled, shape);
         if self.dice.chance(2) {
             // Somebody else's id, or somebody else's slot. Not the id of one that may be gone when this is written: an id is
             // given once.
@@ -169,15 +166,23 @@ impl Generator {
         }
         slot.follows = match plan.runs.last() {
             Some(before) if self.dice.chance(30) => Some(before.run),
-            _ if self.dice.chance(5) => Some(run_number(self.dice.between(1, i64::from(self.runs) + 1) as u32)),
+            _ if self.dice.chance(5) => {
+                self.dice.any(&state.world.runs.keys().map(|id| id.0.as_u128()).collect::<Vec<_>>())
+            }
             _ => None,
         };
         plan.cursor = plan.cursor.max(slot.scheduled);
         plan.runs.push(slot);
     }
 
-    fn slot(&mut self, run: RunNumber, shape: Shape) -> Slot {
-        let scheduled = (self.now / 1_000 + self.dice.between(-900, 300)) * 1_000;
+    /// A run with another time to be due. When it is scheduled stays: a store may find runs that are over by what their ids begin with.
+    fn moved(&mut self, run: RunNumber, planned: &[RunNumber], shape: Shape) -> Slot {
+        let slot = self.slot(run, scheduled_of(run), shape);
+        let due = (self.now / 1_000 + self.dice.between(-900, 300)) * 1_000;
+        Slot { due, follows: self.dice.any(planned).filter(|leader| *leader != run), ..slot }
+    }
+
+    fn slot(&mut self, run: RunNumber, scheduled: Millis, shape: Shape) -> Slot {
         let due = scheduled + self.dice.one(&[0, 0, 0, 500, 20_000]);
         let expires = match shape.max_delay {
             MaxDelay::None => None,

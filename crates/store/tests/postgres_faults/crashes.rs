@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual_core::run::{Outcome, RunEvent, RunState};
+use punctual_core::run::{RunEvent, RunState};
 use punctual_core::{NodeId, RunId};
 use punctual_store::conformance::bench::{ALL, LEASE, agents, at};
 use punctual_store::conformance::block_on;
@@ -182,9 +182,7 @@ fn a_server_that_crashes_loses_nothing_and_ends_no_loop() {
         assert_eq!(told.claimed[&run], [node], "an acknowledged claim");
     }
     assert_eq!(world.finished.into_inner().expect("nobody fails with it"), asked);
-    let has_succeeded =
-        |run: &punctual_core::run::Run| matches!(run.state, RunState::Finished { outcome: Outcome::Succeeded, .. });
-    assert!(told.world.runs.values().all(has_succeeded));
+    assert!(told.world.runs.is_empty(), "what is done is over");
     world.stores.iter().chain([&fresh]).for_each(|store| assert_clean(store));
 }
 

@@ -27,7 +27,7 @@ fn nodes_that_start_at_once_make_the_schema_once() {
         });
         let session = Session::open(&address);
         let made = session.ask("SELECT number || ' ' || name FROM migrations ORDER BY number");
-        assert_eq!(made, ["1 0001_first", "2 0002_steps", "3 0003_faces"]);
+        assert_eq!(made, ["1 0001_first", "2 0002_steps"]);
         assert_eq!(session.count("SELECT count(*) FROM pen"), 1);
         for (number, store) in stores.into_iter().enumerate() {
             assert_eq!(block_on(store.head()).expect("the store answers").seq, number as u64);
@@ -74,9 +74,9 @@ impl Changed {
 
 #[test]
 fn a_newer_schema_is_refused() {
-    let changed = Changed::new("INSERT INTO migrations VALUES (4, '0004_fourth', 0)");
-    changed.check(|error| matches!(error, StoreError::NewerSchema { found: 4, known: 3 }));
-    changed.is_fine_after("DELETE FROM migrations WHERE number = 4");
+    let changed = Changed::new("INSERT INTO migrations VALUES (3, '0003_third', 0)");
+    changed.check(|error| matches!(error, StoreError::NewerSchema { found: 3, known: 2 }));
+    changed.is_fine_after("DELETE FROM migrations WHERE number = 3");
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Handle {
         self.bench.ask_for(node, limit, &agents()).expect("the store answers")
     }
 
-    /// What its mirror says, as far as anybody can ask.
+    /// What its state says, as far as anybody can ask.
     fn says(&self, nodes: &[NodeId]) -> Vec<(Claimed, Renewal)> {
         let renew = |node| Renewal { at: self.bench.now, ..self.bench.renew(node).expect("it lives") };
         nodes.iter().map(|node| (self.claim(*node, 0), renew(*node))).collect()
@@ -156,7 +156,7 @@ fn check_journal(bench: &Bench, queue: ScheduleId, all: usize) {
         }
     });
     assert_eq!(most, MOST, "a limit was never reached");
-    let runs: BTreeSet<RunId> = told.world.runs.keys().copied().collect();
+    let runs: BTreeSet<RunId> = told.claimed.keys().copied().collect();
     assert_eq!(runs.len(), all);
     told.assert_once(&runs);
 }

@@ -1,11 +1,12 @@
 //! Several nodes in turn: each call goes to another handle of one database. What one writes, the next has to have read.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::journal::Entry;
+use punctual_core::journal::{Entry, World};
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
@@ -29,7 +30,7 @@ pub(crate) struct InTurns {
 }
 
 impl InTurns {
-    /// So many handles of a fresh schema, each with a mirror of its own from the beginning.
+    /// So many handles of a fresh schema, each with a state of its own from the beginning.
     pub(crate) fn fresh(count: usize) -> InTurns {
         let address = fresh_schema();
         let handles: Vec<PostgresStore> = (0..count).map(|_| open(&address)).collect();
@@ -55,7 +56,7 @@ impl Schedules for InTurns {
         self.next().schedule_of_slot(run).await
     }
 
-    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Arc<Schedule>>> {
         self.next().schedules(after, limit).await
     }
     async fn count_schedules(&self) -> Result<u64> {
@@ -166,11 +167,14 @@ impl Journal for InTurns {
     async fn head(&self) -> Result<Head> {
         self.next().head().await
     }
-    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
-        self.next().forget_runs(now, before).await
+    async fn about(&self, subjects: &[Uuid], each: usize) -> Result<Vec<Entry>> {
+        self.next().about(subjects, each).await
     }
-    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
-        self.next().prune(now, before).await
+    async fn base(&self) -> Result<World> {
+        self.next().base().await
+    }
+    async fn prune(&self, before: Timestamp) -> Result<u64> {
+        self.next().prune(before).await
     }
     async fn verify(&self) -> Result<Vec<String>> {
         self.next().verify().await

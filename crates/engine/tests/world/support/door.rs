@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use punctual_core::journal::Entry;
+use punctual_core::journal::{Entry, World};
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
 use punctual_core::{By, NodeId, RunId, ScheduleId, Token, TokenId};
@@ -18,6 +18,7 @@ use punctual_store::{
     Runs, ScheduleFilter, SchedulePage, Schedules, Settlement, Sign, StartRequest, Started, StoreError, TokenRecord,
     Tokens, Totals, Written, ZoneDay,
 };
+use uuid::Uuid;
 
 /// A store in memory behind a door.
 #[derive(Debug, Default)]
@@ -152,7 +153,7 @@ impl Schedules for Door {
         self.pass("schedule_of_slot", self.store.schedule_of_slot(run)).await
     }
 
-    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Schedule>> {
+    async fn schedules(&self, after: Option<ScheduleId>, limit: usize) -> Result<Vec<Arc<Schedule>>> {
         self.pass("schedules", self.store.schedules(after, limit)).await
     }
 
@@ -316,12 +317,16 @@ impl Journal for Door {
         self.pass("head", self.store.head()).await
     }
 
-    async fn forget_runs(&self, now: Timestamp, before: Timestamp) -> Result<usize> {
-        self.pass("forget_runs", self.store.forget_runs(now, before)).await
+    async fn about(&self, subjects: &[Uuid], each: usize) -> Result<Vec<Entry>> {
+        self.pass("about", self.store.about(subjects, each)).await
     }
 
-    async fn prune(&self, now: Timestamp, before: Timestamp) -> Result<u64> {
-        self.pass("prune", self.store.prune(now, before)).await
+    async fn base(&self) -> Result<World> {
+        self.pass("base", self.store.base()).await
+    }
+
+    async fn prune(&self, before: Timestamp) -> Result<u64> {
+        self.pass("prune", self.store.prune(before)).await
     }
 
     async fn verify(&self) -> Result<Vec<String>> {

@@ -17,7 +17,7 @@ use punctual_engine::ids::Ids;
 use punctual_engine::roster::Agents;
 use punctual_engine::settings::Settings;
 use punctual_store::memory::{MemoryStore, State};
-use punctual_store::{Cancellation, Nodes, Result, Runs, Store, StoreError};
+use punctual_store::{Cancellation, Nodes, Result, RunFilter, Runs, Store, StoreError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -165,7 +165,7 @@ impl World {
         let now = self.now;
         let quarter = Timestamp::from_second((now.as_second() / 900 + 1) * 900).unwrap();
         self.look(|state| {
-            let runs = state.world.runs.values().filter(|run| !run.state.is_final()).flat_map(|run| {
+            let runs = state.world.runs.values().flat_map(|run| {
                 let wait_until = match run.state {
                     RunState::Waiting { wait_until, .. } => Some(wait_until),
                     _ => None,
@@ -323,12 +323,10 @@ impl World {
         (*self.record(id).schedule).clone()
     }
 
-    /// The runs of a schedule that are recorded, by slot.
+    /// The runs of a schedule that are recorded, over or not, by slot.
     pub(crate) fn recorded(&self, id: ScheduleId) -> Vec<Run> {
-        let mut runs: Vec<Run> =
-            self.look(|state| state.world.runs.values().filter(|run| run.schedule == Some(id)).cloned().collect());
-        runs.sort_by_key(|run| (run.scheduled_at, run.id));
-        runs
+        let filter = RunFilter { schedule: Some(id), limit: usize::MAX, ..RunFilter::default() };
+        now_or_never(self.store.runs(&filter)).unwrap()
     }
 
     /// The runs of a schedule as people see them, by slot: those that are recorded, and those ahead up to a quarter of an hour
@@ -356,7 +354,7 @@ impl World {
 
     /// A run that is recorded, or the one that an undecided slot will have.
     pub(crate) fn find_run(&self, id: RunId) -> Option<Run> {
-        let recorded = self.look(|state| state.world.runs.get(&id).cloned());
+        let recorded = now_or_never(self.store.run(id)).unwrap();
         let schedules = || self.look(|state| state.world.schedules.keys().copied().collect::<Vec<_>>());
         recorded.or_else(|| schedules().into_iter().flat_map(|it| self.runs(it)).find(|run| run.id == id))
     }

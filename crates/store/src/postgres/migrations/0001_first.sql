@@ -1,134 +1,75 @@
--- Rows say what is, the journal says what happened; both change in one transaction, one transaction at a time.
+-- The journal is the truth: whoever writes appends to it, one transaction at a time. History, subjects and records are written
+-- with it, so that it can be searched; the snapshot follows, so that a process starts quickly; the base is what it stands on.
 
 -- The pen: who writes holds its one row. It also says where the journal begins.
 CREATE TABLE pen (
     one boolean PRIMARY KEY CHECK (one),
-    epoch_floor bigint NOT NULL CHECK (0 <= epoch_floor),
-    -- The first entry that counts, and the checksum of the one before it.
+    -- The first entry that is kept, and the checksum of the one before it.
     first_seq bigint NOT NULL CHECK (1 <= first_seq),
     checksum_before bigint NOT NULL
 );
-INSERT INTO pen VALUES (true, 0, 1, 0);
+INSERT INTO pen VALUES (true, 1, 0);
 
--- What happened. A day is a partition, and retention drops whole ones. Days only go forward, whatever clocks say.
+-- What happened: entries from one number to another, one a line.
 CREATE TABLE journal (
-    day date NOT NULL,
-    seq bigint NOT NULL,
+    first bigint PRIMARY KEY,
+    last bigint NOT NULL CHECK (first <= last),
+    -- When the last of them was written.
     at timestamptz NOT NULL,
-    kind text NOT NULL,
-    schedule_id uuid,
-    run_id uuid,
     body text NOT NULL,
-    -- Over the entry before, the number, the time and the body.
-    checksum bigint NOT NULL,
-    -- What the body says, for what is history: how it ended, when it began or was scheduled, and what it came to.
-    verdict text COLLATE "C",
+    -- Of the last entry: over the one before, the number, the time and the text.
+    checksum bigint NOT NULL
+);
+-- It is read more often than it would be worth to make it smaller.
+ALTER TABLE journal ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- Entries that are history: how something ended, when it began or was scheduled, and what it came to.
+CREATE TABLE history (
+    seq bigint PRIMARY KEY,
+    run_id uuid,
+    schedule_id uuid,
+    verdict text COLLATE "C" NOT NULL,
     -- Whether it is the last word about its run or its slots.
-    is_final boolean,
-    agent text COLLATE "C",
-    project text,
-    shown_at timestamptz,
+    is_final boolean NOT NULL,
+    agent text COLLATE "C" NOT NULL,
+    project text COLLATE "C",
+    shown_at timestamptz NOT NULL,
     duration_ms bigint,
     tokens bigint,
-    cost_micros bigint,
-    PRIMARY KEY (day, seq)
-) PARTITION BY RANGE (day);
-CREATE INDEX journal_by_run ON journal (run_id, day, seq) WHERE run_id IS NOT NULL;
-CREATE INDEX journal_by_schedule ON journal (schedule_id, day, seq) WHERE schedule_id IS NOT NULL;
-CREATE INDEX history_by_time ON journal (shown_at, seq) WHERE verdict IS NOT NULL;
-CREATE INDEX history_of_agent ON journal (agent, shown_at, seq) WHERE verdict IS NOT NULL;
-CREATE INDEX history_of_project ON journal (project, shown_at, seq) WHERE verdict IS NOT NULL AND project IS NOT NULL;
-CREATE INDEX history_of_schedule ON journal (schedule_id, shown_at, seq)
-    WHERE verdict IS NOT NULL AND schedule_id IS NOT NULL;
-CREATE INDEX journal_checkpoints ON journal (day, seq) WHERE kind = 'checkpoint';
+    cost_micros bigint
+);
+CREATE INDEX history_of_run ON history (run_id, seq) WHERE run_id IS NOT NULL;
+CREATE INDEX history_by_time ON history (shown_at, seq);
+CREATE INDEX history_of_agent ON history (agent, shown_at, seq);
+CREATE INDEX history_of_project ON history (project, shown_at, seq) WHERE project IS NOT NULL;
+CREATE INDEX history_of_schedule ON history (schedule_id, shown_at, seq) WHERE schedule_id IS NOT NULL;
 
--- The partitions of the journal, and where each begins.
-CREATE TABLE journal_days (
-    day date PRIMARY KEY,
-    first_seq bigint NOT NULL UNIQUE
+-- Entries that are looked up under the id of a schedule or a run.
+CREATE TABLE subjects (
+    subject uuid,
+    seq bigint,
+    PRIMARY KEY (subject, seq)
 );
 
-CREATE TABLE schedules (
-    id uuid PRIMARY KEY,
-    version bigint NOT NULL CHECK (0 <= version),
-    name text,
-    project text,
-    zone text COLLATE "C" NOT NULL,
-    -- The schedule as JSON, apart from its cursor and its count: those change with every plan and every start.
-    definition json NOT NULL,
-    -- How far its slots are answered: an instant, and what the clocks of its zones showed there.
-    cursor_at timestamptz NOT NULL,
-    cursor_reached json NOT NULL,
-    runs_started bigint NOT NULL CHECK (0 <= runs_started),
-    -- When planning has something to do.
-    plan_at timestamptz,
-    -- The version of the zone data that the plan was made with.
-    zone_data text NOT NULL,
-    -- What is left of an outage that has to be made up for.
-    outage_from timestamptz,
-    outage_until timestamptz,
-    outage_kept json,
-    CHECK ((outage_from IS NULL) = (outage_until IS NULL)),
-    CHECK (outage_kept IS NULL OR outage_from IS NOT NULL)
-) WITH (fillfactor = 70);
-CREATE UNIQUE INDEX schedules_by_name ON schedules (name, coalesce(project, '')) WHERE name IS NOT NULL;
--- Ids of runs name their schedule by the last half of its id.
-CREATE UNIQUE INDEX schedules_by_tail ON schedules (substring(uuid_send(id) FROM 9));
-CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
-CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
-CREATE INDEX schedules_by_zone_data ON schedules (zone_data);
-CREATE INDEX schedules_by_zone ON schedules (zone);
-
--- The terms of runs, by a digest of them: those of one schedule share theirs.
-CREATE TABLE terms (
-    id uuid PRIMARY KEY,
-    body text NOT NULL
-);
-
--- Few indexes, none on what a run's life changes but its end: each step is one row in its page. Who claims looks into the
--- mirror, not here. No CHECKs: every step would pay for all of them, and whoever reads a row refuses what contradicts itself.
-CREATE TABLE runs (
-    id uuid PRIMARY KEY,
-    -- The schedule may be gone while its runs are still at work.
+-- What became of workflows that schedules had started. Old ones of a schedule may be let go; the journal still has them.
+CREATE TABLE records (
+    seq bigint PRIMARY KEY,
     schedule_id uuid,
-    version bigint NOT NULL,
-    slot_key text NOT NULL,
+    run_id uuid,
+    project text COLLATE "C",
+    -- The name of the schedule, which may be gone.
+    schedule text COLLATE "C" NOT NULL,
+    workflow text COLLATE "C" NOT NULL,
+    workflow_id text COLLATE "C",
+    state text COLLATE "C" NOT NULL,
+    -- Why it was not started.
+    note text COLLATE "C",
     scheduled_at timestamptz NOT NULL,
-    due_at timestamptz NOT NULL,
-    expires_at timestamptz,
-    follows uuid,
-    terms_id uuid NOT NULL,
-    state text NOT NULL,
-    -- When it may be claimed.
-    ready_at timestamptz,
-    resumes boolean NOT NULL,
-    owner uuid,
-    wait_for text,
-    wait_until timestamptz,
-    -- Why it failed, or was skipped.
-    reason text,
-    attempt bigint NOT NULL,
-    epoch bigint NOT NULL,
-    losses bigint NOT NULL,
-    started_at timestamptz,
-    ended_at timestamptz,
-    has_started boolean NOT NULL,
-    is_parked boolean NOT NULL,
-    is_cancelling boolean NOT NULL,
-    -- How its last attempt ended.
-    last_end json
-) WITH (fillfactor = 70);
-CREATE UNIQUE INDEX runs_by_slot ON runs (schedule_id, slot_key) WHERE schedule_id IS NOT NULL;
-CREATE INDEX runs_by_time ON runs (scheduled_at, id);
-CREATE INDEX runs_of_schedule ON runs (schedule_id, scheduled_at, id) WHERE schedule_id IS NOT NULL;
-CREATE INDEX runs_waiting ON runs (wait_for, scheduled_at, id) WHERE state = 'waiting';
-CREATE INDEX runs_live ON runs (schedule_id) WHERE ended_at IS NULL;
-
--- The last day that has begun, by zone.
-CREATE TABLE days (
-    zone text COLLATE "C" PRIMARY KEY,
-    date text NOT NULL
+    executed_at timestamptz NOT NULL
 );
+CREATE INDEX records_of_schedule ON records (schedule_id, seq);
+CREATE INDEX records_by_name ON records (schedule, scheduled_at, seq);
+CREATE INDEX records_by_time ON records (scheduled_at, seq);
 
 -- What was answered to requests that may come again, by their keys. Kept for a day, and not in the journal.
 CREATE TABLE answers (
@@ -155,11 +96,10 @@ CREATE UNIQUE INDEX output_once ON output (run_id, epoch, ends_at);
 CREATE INDEX output_of_run ON output (run_id, seq);
 CREATE INDEX output_by_time ON output (at);
 
--- Who may come over the API. When somebody last did is not in the journal.
-CREATE TABLE tokens (
+-- When somebody last came with a token. Not in the journal.
+CREATE TABLE tokens_used (
     id uuid PRIMARY KEY,
-    body json NOT NULL,
-    used_at timestamptz
+    used_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
 CREATE TABLE nodes (
@@ -185,3 +125,52 @@ CREATE TABLE agents_seen (
     agent text COLLATE "C" PRIMARY KEY,
     seen_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
+
+-- The snapshot: everything as it was behind one entry. It follows the journal, and who brings it further holds its one row.
+CREATE TABLE snapshot (
+    one boolean PRIMARY KEY CHECK (one),
+    seq bigint NOT NULL CHECK (0 <= seq)
+) WITH (fillfactor = 50);
+INSERT INTO snapshot VALUES (true, 0);
+
+CREATE TABLE schedules (
+    id uuid PRIMARY KEY,
+    version bigint NOT NULL,
+    name text,
+    project text,
+    -- The schedule as JSON, apart from how far it has come.
+    definition text NOT NULL
+);
+
+-- How far schedules have come.
+CREATE TABLE progress (
+    id uuid PRIMARY KEY,
+    -- When planning has something to do.
+    plan_at timestamptz,
+    has_outage boolean NOT NULL,
+    progress text NOT NULL
+) WITH (fillfactor = 70);
+
+-- The runs that are not over. The terms are there where they are not those of the schedule's version.
+CREATE TABLE runs (
+    id uuid PRIMARY KEY,
+    schedule_id uuid,
+    state text NOT NULL,
+    body text NOT NULL,
+    terms text
+) WITH (fillfactor = 70);
+
+-- Days, tokens, and above what every epoch is.
+CREATE TABLE rest (
+    one boolean PRIMARY KEY CHECK (one),
+    body text NOT NULL
+);
+INSERT INTO rest VALUES (true, '{"days":{},"epoch_floor":0,"tokens":{}}');
+
+-- The base: the same, as it was before the first entry that is kept. Who prunes holds the one row of the rest.
+CREATE TABLE base_schedules (LIKE schedules INCLUDING ALL);
+CREATE TABLE base_progress (LIKE progress INCLUDING ALL);
+CREATE TABLE base_runs (LIKE runs INCLUDING ALL);
+CREATE INDEX base_runs_of_schedule ON base_runs (schedule_id) WHERE schedule_id IS NOT NULL;
+CREATE TABLE base_rest (LIKE rest INCLUDING ALL);
+INSERT INTO base_rest SELECT * FROM rest;

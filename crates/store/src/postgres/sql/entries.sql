@@ -1,6 +1,6 @@
-SELECT seq, at, body, checksum
-FROM journal
-WHERE coalesce((SELECT max(day) FROM journal_days WHERE first_seq <= $1), '-infinity') <= day
-    AND greatest($1, (SELECT first_seq - 1 FROM pen)) < seq
-ORDER BY day, seq
-LIMIT $2
+-- The rows of the journal with the entries behind a number, so many at most: they have no gaps.
+SELECT first, last, at, body, checksum
+FROM journal, (SELECT greatest($1, first_seq - 1) AS seq FROM pen) AS known
+WHERE coalesce((SELECT max(first) FROM journal WHERE first <= known.seq + 1), 0) <= first
+    AND first <= known.seq + $2
+ORDER BY first

@@ -1,143 +1,83 @@
 -- The first schema. Times are microseconds since 1970, ids are UUIDs as 16 bytes, what has a shape of its own is JSON.
--- No foreign keys: each would want an index for deleting alone. What refers to what is counted, and `verify` checks it.
+-- No foreign keys: each would want an index for deleting alone. `verify` checks what belongs together.
 
--- What there is one of: how far the journal goes, where it begins, and the epoch floor.
+-- What there is one of: how far the journal goes, and where it begins.
 CREATE TABLE head (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     -- The last entry, and its checksum.
     seq INTEGER NOT NULL CHECK (0 <= seq),
     checksum INTEGER NOT NULL,
-    -- The first entry that counts, and the checksum of the one before it. Rows before it are being let go.
+    -- The first entry that is kept, and the checksum of the one before it. The base stands before it.
     first_seq INTEGER NOT NULL CHECK (1 <= first_seq),
-    checksum_before INTEGER NOT NULL,
-    epoch_floor INTEGER NOT NULL CHECK (0 <= epoch_floor)
+    checksum_before INTEGER NOT NULL
 ) STRICT;
 
-INSERT INTO head (one, seq, checksum, first_seq, checksum_before, epoch_floor) VALUES (1, 0, 0, 1, 0, 0);
+INSERT INTO head (one, seq, checksum, first_seq, checksum_before) VALUES (1, 0, 0, 1, 0);
 
--- What happened, in order.
+-- What happened, in order: the entries of a commit in as few rows as hold them, one entry a line.
 CREATE TABLE journal (
-    seq INTEGER PRIMARY KEY,
+    first INTEGER PRIMARY KEY,
+    last INTEGER NOT NULL CHECK (first <= last),
+    -- When the last of them was written.
     at INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    schedule_id BLOB CHECK (length(schedule_id) = 16),
-    run_id BLOB CHECK (length(run_id) = 16),
     body TEXT NOT NULL,
-    -- Over the entry before, the number, the time and the body.
-    checksum INTEGER NOT NULL,
-    -- What the body says, for what is history: how it ended, when it began or was scheduled, and what it came to.
-    verdict TEXT CHECK (verdict IN ('succeeded', 'failed', 'cancelled', 'skipped', 'stopped')),
+    -- Over every entry up to the last of the row.
+    checksum INTEGER NOT NULL
+) STRICT;
+
+-- Entries that are history: ended attempts, runs that ended otherwise, skipped slots. What they are searched and summed up by.
+CREATE TABLE history (
+    seq INTEGER PRIMARY KEY,
+    run_id BLOB CHECK (length(run_id) = 16),
+    schedule_id BLOB CHECK (length(schedule_id) = 16),
+    verdict TEXT NOT NULL CHECK (verdict IN ('succeeded', 'failed', 'cancelled', 'skipped', 'stopped')),
     -- Whether it is the last word about its run or its slots.
-    is_final INTEGER CHECK (is_final IN (0, 1)),
-    agent TEXT,
+    is_final INTEGER NOT NULL CHECK (is_final IN (0, 1)),
+    agent TEXT NOT NULL,
     project TEXT,
-    shown_at INTEGER,
+    -- When it began; when it was scheduled, if it never did.
+    shown_at INTEGER NOT NULL,
     duration_ms INTEGER,
     tokens INTEGER,
-    cost_micros INTEGER,
-    CHECK ((verdict IS NULL) = (agent IS NULL)),
-    CHECK ((verdict IS NULL) = (is_final IS NULL)),
-    CHECK ((verdict IS NULL) = (shown_at IS NULL))
+    cost_micros INTEGER
 ) STRICT;
 
-CREATE INDEX journal_by_schedule ON journal (schedule_id, seq) WHERE schedule_id IS NOT NULL;
-CREATE INDEX journal_by_run ON journal (run_id, seq) WHERE run_id IS NOT NULL;
-CREATE INDEX history_by_time ON journal (shown_at, seq) WHERE verdict IS NOT NULL;
-CREATE INDEX history_of_agent ON journal (agent, shown_at, seq) WHERE verdict IS NOT NULL;
-CREATE INDEX history_of_project ON journal (project, shown_at, seq) WHERE verdict IS NOT NULL AND project IS NOT NULL;
-CREATE INDEX history_of_schedule ON journal (schedule_id, shown_at, seq)
-    WHERE verdict IS NOT NULL AND schedule_id IS NOT NULL;
--- Where the journal may begin: the first parts of checkpoints.
-CREATE INDEX journal_starts ON journal (seq)
-    WHERE kind = 'checkpoint' AND json_extract(body, '$.checkpoint.part') = 1;
+-- Ids of runs begin with the time that they are scheduled for: this finds those of a day, too.
+CREATE INDEX history_of_run ON history (run_id, seq) WHERE run_id IS NOT NULL;
+CREATE INDEX history_by_time ON history (shown_at, seq);
+CREATE INDEX history_of_agent ON history (agent, shown_at, seq);
+CREATE INDEX history_of_project ON history (project, shown_at, seq) WHERE project IS NOT NULL;
+CREATE INDEX history_of_schedule ON history (schedule_id, shown_at, seq) WHERE schedule_id IS NOT NULL;
 
-CREATE TABLE schedules (
-    id BLOB PRIMARY KEY CHECK (length(id) = 16),
-    version INTEGER NOT NULL CHECK (0 <= version),
-    name TEXT,
+-- Which entries say what was asked of a schedule or run, and what happened to a run besides its starts and ends.
+CREATE TABLE subjects (
+    subject BLOB NOT NULL CHECK (length(subject) = 16),
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (subject, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX subjects_by_entry ON subjects (seq);
+
+-- The last word about each workflow that a schedule had started.
+CREATE TABLE records (
+    seq INTEGER PRIMARY KEY,
+    schedule_id BLOB CHECK (length(schedule_id) = 16),
+    run_id BLOB CHECK (length(run_id) = 16),
     project TEXT,
-    zone TEXT NOT NULL,
-    -- The schedule as JSON, apart from its cursor and its count: those change with every plan and every start.
-    definition TEXT NOT NULL CHECK (json_valid(definition)),
-    -- How far its slots are answered: an instant, and what the clocks of its zones showed there.
-    cursor_at INTEGER NOT NULL,
-    cursor_reached TEXT NOT NULL CHECK (json_valid(cursor_reached)),
-    runs_started INTEGER NOT NULL CHECK (0 <= runs_started),
-    -- When planning has something to do.
-    plan_at INTEGER,
-    -- The version of the zone data that the plan was made with.
-    zone_data TEXT NOT NULL,
-    -- What is left of an outage that has to be made up for.
-    outage_from INTEGER,
-    outage_until INTEGER,
-    outage_kept TEXT CHECK (json_valid(outage_kept)),
-    CHECK ((outage_from IS NULL) = (outage_until IS NULL)),
-    CHECK (outage_kept IS NULL OR outage_from IS NOT NULL)
-) STRICT, WITHOUT ROWID;
-
-CREATE UNIQUE INDEX schedules_by_name ON schedules (name, ifnull(project, '')) WHERE name IS NOT NULL;
--- Ids of runs name their schedule by the last half of its id.
-CREATE UNIQUE INDEX schedules_by_tail ON schedules (substr(id, 9));
-CREATE INDEX schedules_to_plan ON schedules (plan_at) WHERE plan_at IS NOT NULL;
-CREATE INDEX schedules_after_outage ON schedules (outage_until) WHERE outage_until IS NOT NULL;
-CREATE INDEX schedules_by_zone_data ON schedules (zone_data);
-CREATE INDEX schedules_by_zone ON schedules (zone);
-
--- The last day that has begun in a zone.
-CREATE TABLE days (
-    zone TEXT PRIMARY KEY,
-    date TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- The terms of runs, by a digest of themselves. The runs of one version of a schedule share them; those that no run has go when
--- old runs go.
-CREATE TABLE terms (
-    id BLOB PRIMARY KEY CHECK (length(id) = 16),
-    body TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- Whoever reads a row refuses what contradicts itself.
-CREATE TABLE runs (
-    id BLOB PRIMARY KEY CHECK (length(id) = 16),
-    -- The schedule may be gone while its runs are still at work.
-    schedule_id BLOB,
-    version INTEGER NOT NULL,
-    slot_key TEXT NOT NULL,
+    -- The name of the schedule, which may be gone.
+    schedule TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    workflow_id TEXT,
+    state TEXT NOT NULL CHECK (state IN ('executed', 'failed')),
+    -- Why it was not started.
+    note TEXT,
     scheduled_at INTEGER NOT NULL,
-    due_at INTEGER NOT NULL,
-    expires_at INTEGER,
-    follows BLOB,
-    terms_id BLOB NOT NULL,
-    state TEXT NOT NULL,
-    -- When it may be claimed.
-    ready_at INTEGER,
-    resumes INTEGER NOT NULL,
-    owner BLOB,
-    wait_for TEXT,
-    wait_until INTEGER,
-    -- Why it failed, or was skipped.
-    reason TEXT,
-    attempt INTEGER NOT NULL,
-    epoch INTEGER NOT NULL,
-    losses INTEGER NOT NULL,
-    started_at INTEGER,
-    ended_at INTEGER,
-    has_started INTEGER NOT NULL,
-    is_parked INTEGER NOT NULL,
-    is_cancelling INTEGER NOT NULL,
-    -- How its last attempt ended.
-    last_end TEXT
-) STRICT, WITHOUT ROWID;
+    executed_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX records_by_name ON records (schedule, scheduled_at, seq);
+CREATE INDEX records_by_time ON records (scheduled_at, seq);
+CREATE INDEX records_of_schedule ON records (schedule_id, seq);
 
-CREATE UNIQUE INDEX runs_by_slot ON runs (schedule_id, slot_key) WHERE schedule_id IS NOT NULL;
-CREATE INDEX runs_by_time ON runs (scheduled_at, id);
-CREATE INDEX runs_of_schedule ON runs (schedule_id, scheduled_at, id) WHERE schedule_id IS NOT NULL;
-CREATE INDEX runs_live ON runs (schedule_id, state, ready_at, id)
-    WHERE ended_at IS NULL AND schedule_id IS NOT NULL;
-CREATE INDEX runs_waiting ON runs (wait_until, id) WHERE state = 'waiting';
-CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
-
--- What was answered to requests that may come again, by their keys. Kept for a day, and not in the journal.
+-- What was answered to requests that may come again, and which runs events have had.
 CREATE TABLE answers (
     key TEXT PRIMARY KEY,
     digest INTEGER NOT NULL,
@@ -146,30 +86,6 @@ CREATE TABLE answers (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX answers_by_time ON answers (at);
 
--- What runs have printed, the end of each attempt. Kept for a week, and not in the journal.
-CREATE TABLE output (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    run_id BLOB NOT NULL CHECK (length(run_id) = 16),
-    epoch INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    stream TEXT NOT NULL CHECK (stream IN ('stdout', 'stderr')),
-    at INTEGER NOT NULL,
-    -- How many bytes the attempt had printed behind it.
-    ends_at INTEGER NOT NULL,
-    text TEXT NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX output_once ON output (run_id, epoch, ends_at);
-CREATE INDEX output_of_run ON output (run_id, seq);
-CREATE INDEX output_by_time ON output (at);
-
--- Who may come over the API. When somebody last did is not in the journal.
-CREATE TABLE tokens (
-    id BLOB PRIMARY KEY CHECK (length(id) = 16),
-    body TEXT NOT NULL CHECK (json_valid(body)),
-    used_at INTEGER
-) STRICT, WITHOUT ROWID;
-
--- Nodes that have a lease.
 CREATE TABLE nodes (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     name TEXT NOT NULL,
@@ -181,16 +97,105 @@ CREATE TABLE nodes (
     about TEXT NOT NULL CHECK (json_valid(about))
 ) STRICT, WITHOUT ROWID;
 
--- When a node last said that it has an agent.
-CREATE TABLE agents_seen (
-    agent TEXT PRIMARY KEY,
-    seen_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- Who plans.
 CREATE TABLE planner (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     node BLOB NOT NULL CHECK (length(node) = 16),
     lease_until INTEGER NOT NULL,
     epoch INTEGER NOT NULL CHECK (0 <= epoch)
+) STRICT;
+
+CREATE TABLE agents_seen (
+    agent TEXT PRIMARY KEY,
+    seen_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tokens_used (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    used_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE output (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id BLOB NOT NULL CHECK (length(run_id) = 16),
+    epoch INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    stream TEXT NOT NULL CHECK (stream IN ('stdout', 'stderr')),
+    at INTEGER NOT NULL,
+    -- How many bytes the attempt had printed behind it.
+    ends_at INTEGER NOT NULL,
+    text TEXT NOT NULL
+) STRICT;
+CREATE INDEX output_by_time ON output (at);
+CREATE INDEX output_of_run ON output (run_id, seq);
+CREATE UNIQUE INDEX output_once ON output (run_id, epoch, ends_at);
+
+-- The snapshot follows the journal: schedules and the runs that are not over as they were at one entry, for a fast start.
+CREATE TABLE snapshot (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL CHECK (0 <= seq)
+) STRICT;
+
+INSERT INTO snapshot (one, seq) VALUES (1, 0);
+
+CREATE TABLE schedules (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    version INTEGER NOT NULL,
+    name TEXT,
+    project TEXT,
+    -- The schedule as JSON, apart from how far it has come.
+    definition TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How far schedules have come.
+CREATE TABLE progress (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    -- When planning has something to do.
+    plan_at INTEGER,
+    has_outage INTEGER NOT NULL CHECK (has_outage IN (0, 1)),
+    progress TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE runs (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    schedule_id BLOB CHECK (length(schedule_id) = 16),
+    state TEXT NOT NULL,
+    body TEXT NOT NULL,
+    -- The terms, where they are not those of its schedule.
+    terms TEXT
+) STRICT, WITHOUT ROWID;
+
+-- Days that have begun, tokens, the epoch floor.
+CREATE TABLE rest (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    body TEXT NOT NULL
+) STRICT;
+
+-- The base is a snapshot of what was before the first entry that is kept.
+CREATE TABLE base_schedules (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    version INTEGER NOT NULL,
+    name TEXT,
+    project TEXT,
+    definition TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE base_progress (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    plan_at INTEGER,
+    has_outage INTEGER NOT NULL CHECK (has_outage IN (0, 1)),
+    progress TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE base_runs (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    schedule_id BLOB CHECK (length(schedule_id) = 16),
+    state TEXT NOT NULL,
+    body TEXT NOT NULL,
+    terms TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX base_runs_of_schedule ON base_runs (schedule_id) WHERE schedule_id IS NOT NULL;
+
+CREATE TABLE base_rest (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    body TEXT NOT NULL
 ) STRICT;

@@ -1,7 +1,7 @@
 //! A proxy that lets everything pass, until it is told not to.
 //!
 //! Answers are lost, requests do not arrive, nobody is let in, or everything stands still: each at a statement that the
-//! test names, or at once. Statements of transactions that only read are never meant.
+//! test names, or at once. Statements of transactions that only read are never meant, and commits only of those with the pen.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -13,6 +13,9 @@ use crate::postgres_support::patience::wait_until;
 
 /// How the last statement of a transaction ends, whatever else is sent with it.
 const COMMIT: &str = "COMMIT";
+
+/// What a transaction does first that is to have the pen.
+const TAKE_PEN: &str = "take_pen(";
 
 /// What becomes of a connection at a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +78,7 @@ impl Passing {
         self.door.address(direct)
     }
 
-    /// Does something when the next transaction commits that writes, after what it was told before.
+    /// Does something when the next transaction commits that has the pen, after what it was told before.
     pub(crate) fn at_commit(&self, then: Then) {
         self.control.lock().traps.push_back((COMMIT, then));
     }
@@ -140,9 +143,9 @@ impl Control {
     }
 
     /// What is to be done at a statement.
-    fn springs(&self, sql: &str) -> Option<Then> {
+    fn springs(&self, sql: &str, has_pen: bool) -> Option<Then> {
         let mut state = self.lock();
-        let is_meant = |text| if text == COMMIT { sql.ends_with(COMMIT) } else { sql.contains(text) };
+        let is_meant = |text| if text == COMMIT { has_pen && sql.ends_with(COMMIT) } else { sql.contains(text) };
         if !state.traps.front().is_some_and(|(text, _)| is_meant(*text)) {
             return None;
         }
@@ -185,15 +188,16 @@ impl Connection {
         let startup = Message::read_startup(&mut messages)?;
         self.wait_while_frozen();
         server.write_all(&startup.bytes)?;
-        let (mut count, mut only_reads) = (0, false);
+        let (mut count, mut only_reads, mut has_pen) = (0, false, false);
         loop {
             let message = Message::read(&mut messages)?;
             count += u64::from(message.ends_request());
             if let Some(sql) = message.sql() {
                 if sql.starts_with("BEGIN") {
-                    only_reads = sql.contains("READ ONLY");
+                    (only_reads, has_pen) = (sql.contains("READ ONLY"), false);
                 }
-                let then = if only_reads { None } else { self.control.springs(&sql) };
+                has_pen |= sql.contains(TAKE_PEN);
+                let then = if only_reads { None } else { self.control.springs(&sql, has_pen) };
                 only_reads &= !is_end(&sql);
                 match then {
                     None => {}

@@ -14,7 +14,7 @@ use crate::requests::Head;
 use crate::snapshot_rows::{changed_runs, changed_schedules};
 
 /// How many entries one piece folds, or a little more: the writer waits for it.
-const PIECE: usize = 500;
+const PIECE: usize = 100;
 
 /// Folds some of the oldest entries into the base and lets go of them, if they were written before an instant. How many.
 ///

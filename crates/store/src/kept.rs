@@ -19,9 +19,10 @@ use uuid::Uuid;
 
 use crate::commands;
 use crate::error::Result;
+use crate::records::begun;
 use crate::requests::{
-    AttemptReport, Cancellation, ClaimRequest, Claimed, LiveCounts, PlanSubject, PlanTask, PlanWrite, RunFilter,
-    RunWritten, ScheduleFilter, SchedulePage, Settlement, StartRequest, Started, Written, ZoneDay,
+    AttemptReport, Cancellation, ClaimRequest, Claimed, LiveCounts, PlanSubject, PlanTask, PlanWrite, RecordItem,
+    RunFilter, RunWritten, ScheduleFilter, SchedulePage, Settlement, StartRequest, Started, Written, ZoneDay,
 };
 use crate::roles::{Claims, Plan, Runs, Schedules};
 
@@ -211,16 +212,33 @@ fn unshared(schedule: &Arc<Schedule>) -> Schedule {
     (**schedule).clone()
 }
 
-/// The live runs that a filter finds. There may be more than its limit.
-pub(crate) async fn live_runs(store: &impl Kept, filter: &RunFilter) -> Result<Vec<Run>> {
+/// The records of workflows that are being started: of all live runs, few are one.
+pub(crate) async fn live_records(store: &impl Kept) -> Result<Vec<RecordItem>> {
+    let (mut found, mut after) = (vec![], None);
+    loop {
+        let page = store.look("reading records", move |state| state.walk_runs(after, LOOKED_AT, begun)).await?;
+        found.extend(page.found);
+        after = page.next;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// The live runs that a filter finds. There may be more than its limit, but not many times as many.
+async fn live_runs(store: &impl Kept, filter: &RunFilter) -> Result<Vec<Run>> {
     let asked = Arc::new(filter.clone());
     let (mut found, mut after) = (vec![], None);
     loop {
-        let filter = Arc::clone(&asked);
-        let find = move |state: &State| state.find_runs(&filter, after, LOOKED_AT);
+        let wanted = Arc::clone(&asked);
+        let find = move |state: &State| state.find_runs(&wanted, after, LOOKED_AT);
         let page = store.look("reading runs", find).await?;
         found.extend(page.found);
         after = page.next;
+        if filter.limit.saturating_add(LOOKED_AT) < found.len() {
+            found.sort_by_key(|run: &Run| (run.scheduled_at, run.id));
+            found.truncate(filter.limit);
+        }
         if after.is_none() {
             return Ok(found);
         }
@@ -288,23 +306,7 @@ fn version_of(run: &EndedRun) -> Option<(ScheduleId, u64)> {
 
 /// What is known of the terms of a run when the entries that say them are gone.
 pub(crate) fn bare_terms(run: &EndedRun) -> Terms {
-    let policy = Policy::default();
-    Terms {
-        project: run.project.clone(),
-        work: Work::Agent {
-            agent: run.agent.clone(),
-            prompt: String::new(),
-            inputs: Default::default(),
-            inputs_policy: None,
-        },
-        priority: policy.priority,
-        retry: policy.retry,
-        after_loss: policy.after_loss,
-        timeout: policy.timeout,
-        overlap: policy.overlap,
-        max_delay: policy.max_delay,
-        max_concurrent: policy.max_concurrent,
-        concurrency: None,
-        risk_gate: false,
-    }
+    let (agent, prompt) = (run.agent.clone(), String::new());
+    let work = Work::Agent { agent, prompt, inputs: Default::default(), inputs_policy: None };
+    Terms::under(&Policy::default(), run.project.clone(), work)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::retry::RetryPolicy;
 use super::state::AfterLoss;
 use crate::Elapsed;
-use crate::schedule::{Concurrency, MaxDelay, Overlap, Priority, Schedule, Work};
+use crate::schedule::{Concurrency, MaxDelay, Overlap, Policy, Priority, Schedule, Work};
 
 /// The terms under which a run is carried out. All runs of one version of a schedule share them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,10 +56,14 @@ impl Terms {
 
     /// What a schedule says about its runs now.
     pub fn of(schedule: &Schedule) -> Terms {
-        let policy = &schedule.policy;
+        Terms::under(&schedule.policy, schedule.project.clone(), schedule.work.clone())
+    }
+
+    /// What a policy says about the runs of a project's work.
+    pub fn under(policy: &Policy, project: Option<String>, work: Work) -> Terms {
         Terms {
-            project: schedule.project.clone(),
-            work: schedule.work.clone(),
+            project,
+            work,
             priority: policy.priority,
             retry: policy.retry,
             after_loss: policy.after_loss,

@@ -149,6 +149,16 @@ impl State {
             let waiting = self.waiting.iter().map(|(_, id)| &self.world.runs[id]);
             return Walked { found: waiting.filter(|run| filter.finds(run)).cloned().collect(), next: None };
         }
+        self.walk_runs(after, look_at, |run| Some(run).filter(|run| filter.finds(run)).cloned())
+    }
+
+    /// What the next so many live runs are made to, by id; those that are made to nothing are left out.
+    pub fn walk_runs<T>(
+        &self,
+        after: Option<RunId>,
+        look_at: usize,
+        make: impl Fn(&Run) -> Option<T>,
+    ) -> Walked<T, RunId> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let (mut found, mut next) = (vec![], None);
         for (looked_at, (id, run)) in self.world.runs.range((from, Bound::Unbounded)).enumerate() {
@@ -156,9 +166,7 @@ impl State {
                 return Walked { found, next };
             }
             next = Some(*id);
-            if filter.finds(run) {
-                found.push(run.clone());
-            }
+            found.extend(make(run));
         }
         Walked { found, next: None }
     }

@@ -100,7 +100,8 @@ impl SnapshotPiece {
 }
 
 impl Rest {
-    fn of(world: &World) -> Rest {
+    /// That of a world.
+    pub fn of(world: &World) -> Rest {
         Rest { days: world.days.clone(), epoch_floor: world.epoch_floor, tokens: Arc::clone(&world.tokens) }
     }
 }

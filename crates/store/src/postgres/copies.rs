@@ -180,18 +180,13 @@ impl CopyRows {
             let (before, after) = (before.schedules.get(id), after.schedules.get(id));
             before.zip(after).is_some_and(|(before, after)| before.schedule.is_defined_as(&after.schedule))
         };
-        let rest = |world: &World| Rest {
-            days: world.days.clone(),
-            epoch_floor: world.epoch_floor,
-            tokens: Arc::clone(&world.tokens),
-        };
         let schedules: Vec<_> = changed_schedules(before, after).map(|(id, record)| (id, record.cloned())).collect();
         let piece = SnapshotPiece {
             seq: after.seq,
             same_definition: schedules.iter().map(|(id, _)| *id).filter(is_same).collect(),
             schedules,
             runs: changed_runs(before, after).map(|(id, run)| (id, run.cloned())).collect(),
-            rest: Some(rest(after)).filter(|rest_after| *rest_after != rest(before)),
+            rest: Some(Rest::of(after)).filter(|rest| *rest != Rest::of(before)),
             ..SnapshotPiece::default()
         };
         CopyRows::of(&piece, |_| None)

@@ -11,9 +11,9 @@ use super::fault::Done;
 use super::values::{At, rows_max};
 use crate::columns::{count, from_word};
 use crate::error::Result;
-use crate::kept::live_runs;
+use crate::kept::live_records;
 use crate::records;
-use crate::requests::{Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage, RunFilter};
+use crate::requests::{Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage};
 use crate::roles::Records;
 
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
@@ -37,8 +37,8 @@ impl Records for PostgresStore {
             Ok(RecordPage { total, records: rows.iter().map(read_record).collect::<Done<_>>()? })
         });
         let kept = kept.await?;
-        let live = live_runs(self, &RunFilter { only_live: true, limit: usize::MAX, ..RunFilter::default() }).await?;
-        Ok(records::page(filter, kept, live.iter().filter_map(records::begun)))
+        let live = live_records(self).await?;
+        Ok(records::page(filter, kept, live.into_iter()))
     }
 
     async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {

@@ -66,13 +66,9 @@ fn fold(connection: &Connection, base: Head, entries: &[Entry]) -> Done<()> {
         // Each has its own terms: its schedule may change without it.
         BASE.put_run(connection, id, run, None)?;
     }
-    let rest = |world: &punctual_core::journal::World| Rest {
-        days: world.days.clone(),
-        epoch_floor: world.epoch_floor,
-        tokens: std::sync::Arc::clone(&world.tokens),
-    };
-    if rest(&before) != rest(&after) {
-        BASE.put_rest(connection, &rest(&after))?;
+    let rest = Rest::of(&after);
+    if Rest::of(&before) != rest {
+        BASE.put_rest(connection, &rest)?;
     }
     Ok(())
 }

@@ -8,9 +8,9 @@ use super::SqliteStore;
 use super::fault::Done;
 use super::values::{At, Id, count, from_word, micros_before, micros_up_to, rows_max, to_json};
 use crate::error::Result;
-use crate::kept::live_runs;
-use crate::records::{begun, page};
-use crate::requests::{Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage, RunFilter};
+use crate::kept::live_records;
+use crate::records::page;
+use crate::requests::{Direction, Keep, RecordFilter, RecordItem, RecordOrder, RecordPage};
 use crate::roles::Records;
 
 #[async_trait]
@@ -18,8 +18,8 @@ impl Records for SqliteStore {
     async fn records(&self, filter: &RecordFilter) -> Result<RecordPage> {
         let asked = filter.clone();
         let kept = self.read_long("reading records", move |connection| kept_records(connection, &asked)).await?;
-        let live = live_runs(self, &RunFilter { only_live: true, limit: usize::MAX, ..RunFilter::default() }).await?;
-        Ok(page(filter, kept, live.iter().filter_map(begun)))
+        let live = live_records(self).await?;
+        Ok(page(filter, kept, live.into_iter()))
     }
 
     async fn archive(&self, schedules: Option<&[ScheduleId]>, keep: Keep) -> Result<usize> {

@@ -98,7 +98,10 @@ impl Story {
 
     /// Something happens to a run, under its epoch.
     fn changed(&self, number: u128, event: RunEvent) -> Body {
-        let as_planned = || Run::of_slot(&schedule(1), &Arc::new(Terms::of(&schedule(1))), &planned(number), 0);
+        let as_planned = || {
+            let terms = Arc::new(Terms::of(&schedule(1)));
+            Arc::new(Run::of_slot(&schedule(1), &terms, &planned(number), 0))
+        };
         let run = self.world.runs.get(&run_id(number)).cloned().unwrap_or_else(as_planned);
         Body::RunChanged(RunChange::of(&run, event, self.now))
     }
@@ -438,7 +441,7 @@ proptest! {
                 prop_assert_eq!(&story.world, &before);
             }
             // What is over has gone, and its last entry says what it came to.
-            for run in before.runs.values().filter(|run| !is_withdrawal && !story.world.runs.contains_key(&run.id)) {
+            for run in before.live_runs().filter(|run| !is_withdrawal && !story.world.runs.contains_key(&run.id)) {
                 let entry = story.entries.last().unwrap();
                 let Body::RunChanged(change) = &entry.body else { panic!() };
                 check_ended(run, &change.event, entry);

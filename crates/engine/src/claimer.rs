@@ -230,8 +230,9 @@ impl Claimer {
         let written = self.settle(settlements.collect(), now).await?;
         let begun = runs.into_iter().zip(written).filter_map(|(claimed, written)| match written {
             Some(RunWritten::Done(state @ RunState::Running { .. })) => {
-                let run = Run { state, has_started: true, started_at: Some(now), ..claimed.run };
-                Some(StartedRun { run, schedule: claimed.schedule })
+                let claimed_run = Arc::unwrap_or_clone(claimed.run);
+                let run = Run { state, has_started: true, started_at: Some(now), ..claimed_run };
+                Some(StartedRun { run: Arc::new(run), schedule: claimed.schedule })
             }
             Some(RunWritten::Done(_)) | None => None,
             Some(RunWritten::Stale) => {

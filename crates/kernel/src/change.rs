@@ -412,7 +412,7 @@ pub fn cancel(draft: &mut Draft, id: RunId) -> Option<Cancellation> {
 /// Adds a run that an event or a person requests. Whether it is new. `ended` is the run of its id that is over.
 pub fn ask(draft: &mut Draft, run: Run, ended: Option<&EndedRun>) -> Result<bool, JournalError> {
     let has_key = |other: &Run| other.schedule == run.schedule && other.key == run.key;
-    if draft.world.runs.values().any(has_key) {
+    if draft.world.live_runs().any(has_key) {
         return Ok(false);
     }
     if let Some(ended) = ended {
@@ -435,7 +435,7 @@ pub fn revoke_token(draft: &mut Draft, token: TokenId) -> bool {
 
 /// Lets a run that waits go on.
 pub fn resume(draft: &mut Draft, id: RunId, epoch: Option<u64>) -> RunWritten {
-    let is_meant = |run: &&Run| epoch.is_none_or(|epoch| run.epoch() == epoch);
+    let is_meant = |run: &&Arc<Run>| epoch.is_none_or(|epoch| run.epoch() == epoch);
     let Some(run) = draft.world.runs.get(&id).filter(is_meant).cloned() else { return RunWritten::Stale };
     let at = draft.now;
     match draft.run_event(&run, RunEvent::Resumed { at }) {
@@ -507,7 +507,7 @@ pub fn sweep(draft: &mut Draft, overdue: &Overdue) -> Swept {
     }
     for id in &overdue.waited {
         // It may have been called off for another.
-        let waits = |run: &&Run| matches!(run.state, RunState::Waiting { .. });
+        let waits = |run: &&Arc<Run>| matches!(run.state, RunState::Waiting { .. });
         if let Some(run) = draft.world.runs.get(id).filter(waits).cloned() {
             let event = RunEvent::WaitExpired { at: now };
             // What was never approved has not been tried.
@@ -535,16 +535,16 @@ fn overlap(draft: &mut Draft, run: &Run) -> bool {
     if event != RunEvent::Parked {
         return false;
     }
-    0 < replace(draft, std::slice::from_ref(run))
+    0 < replace(draft, [run])
 }
 
 /// Cancels the runs that others replace: those of their schedules that became due before them and are at work, or wait to replace
 /// others themselves. How many.
-pub fn replace(draft: &mut Draft, newer: &[Run]) -> usize {
+pub fn replace<'a>(draft: &mut Draft, newer: impl IntoIterator<Item = &'a Run>) -> usize {
     let mut count = 0;
     for run in newer {
         let is_replaced = |other: &&Run| other.schedule == run.schedule && other.is_replaced_by(run);
-        let replaced: Vec<RunId> = draft.world.runs.values().filter(is_replaced).map(|other| other.id).collect();
+        let replaced: Vec<RunId> = draft.world.live_runs().filter(is_replaced).map(|other| other.id).collect();
         for id in &replaced {
             cancel(draft, *id);
         }

@@ -172,7 +172,7 @@ impl Claimed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedRun {
     /// The run, claimed.
-    pub run: Run,
+    pub run: Arc<Run>,
     /// Its schedule, if it has one that still exists.
     pub schedule: Option<Arc<Schedule>>,
     /// Whether another run of its schedule has been claimed or is at work or waiting.
@@ -223,7 +223,7 @@ pub struct Started {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartedRun {
     /// The run, running.
-    pub run: Run,
+    pub run: Arc<Run>,
     /// Its schedule, if it still has one.
     pub schedule: Option<Arc<Schedule>>,
 }

@@ -148,7 +148,7 @@ impl Ledger {
         let unmarked = outage.map(|_| self.world.schedules.clone());
         let happened = events(entry);
         let before: BTreeMap<RunId, Run> =
-            happened.iter().filter_map(|(id, _)| Some((*id, self.world.runs.get(id)?.clone()))).collect();
+            happened.iter().filter_map(|(id, _)| Some((*id, Run::clone(self.world.runs.get(id)?)))).collect();
         self.world
             .apply(entry)
             .map_err(|error| Violation { rule: "fold", what: format!("entry {}: {error}", entry.seq) })?;
@@ -199,7 +199,7 @@ impl Ledger {
 
     /// A run, over or not, as the journal has it.
     pub(crate) fn run(&self, id: RunId) -> Option<&Run> {
-        self.world.runs.get(&id).or_else(|| self.lives.ends().get(&id))
+        self.world.runs.get(&id).map(|run| &**run).or_else(|| self.lives.ends().get(&id))
     }
 }
 

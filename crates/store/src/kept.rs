@@ -153,7 +153,7 @@ impl<S: Kept> Plan for S {
 impl<S: Kept> Runs for S {
     async fn run(&self, id: RunId) -> Result<Option<Run>> {
         if let Some(run) = self.look("reading a run", move |state| state.run(id).cloned()).await? {
-            return Ok(Some(run));
+            return Ok(Some(Arc::unwrap_or_clone(run)));
         }
         let past = self.past_of_run(id, 1).await?;
         let Some(ended) = past.first().and_then(EndedRun::of) else { return Ok(None) };

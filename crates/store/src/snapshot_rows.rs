@@ -278,9 +278,10 @@ pub(crate) fn among(schedules: &BTreeMap<ScheduleId, ScheduleRecord>) -> impl Fn
 }
 
 /// The runs of a world that have changed, and those that are gone, against what it was before.
-pub(crate) fn changed_runs<'a>(before: &'a World, after: &'a World) -> impl Iterator<Item = (RunId, Option<&'a Run>)> {
+pub(crate) fn changed_runs(before: &World, after: &World) -> impl Iterator<Item = (RunId, Option<Arc<Run>>)> {
     let gone = before.runs.keys().filter(|id| !after.runs.contains_key(id)).map(|id| (*id, None));
-    let put = after.runs.iter().filter(|(id, run)| before.runs.get(id) != Some(run)).map(|(id, run)| (*id, Some(run)));
+    let is_new = |(id, run): &(&RunId, &Arc<Run>)| before.runs.get(id) != Some(run);
+    let put = after.runs.iter().filter(is_new).map(|(id, run)| (*id, Some(Arc::clone(run))));
     gone.chain(put)
 }
 

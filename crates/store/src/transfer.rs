@@ -57,7 +57,7 @@ impl BaseLine {
     fn all(world: &World) -> impl Iterator<Item = BaseLine> {
         let floor = Some(BaseLine::EpochFloor(world.epoch_floor)).filter(|_| 0 < world.epoch_floor);
         let schedules = world.schedules.values().map(|record| BaseLine::Schedule(Box::new(record.clone())));
-        let runs = world.runs.values().map(|run| BaseLine::Run(Box::new(run.clone())));
+        let runs = world.live_runs().map(|run| BaseLine::Run(Box::new(run.clone())));
         let days = world.days.iter().map(|(zone, date)| BaseLine::Day(zone.clone(), *date));
         let tokens = world.tokens.values().map(|token| BaseLine::Token(Box::new(token.clone())));
         floor.into_iter().chain(schedules).chain(runs).chain(days).chain(tokens)
@@ -66,7 +66,7 @@ impl BaseLine {
     fn put(self, world: &mut World) {
         match self {
             BaseLine::Schedule(record) => drop(world.schedules.insert(record.schedule.id, *record)),
-            BaseLine::Run(run) => drop(world.runs.insert(run.id, *run)),
+            BaseLine::Run(run) => drop(world.runs.insert(run.id, Arc::new(*run))),
             BaseLine::Day(zone, date) => drop(world.days.insert(zone, date)),
             BaseLine::Token(token) => drop(Arc::make_mut(&mut world.tokens).insert(token.id, *token)),
             BaseLine::EpochFloor(floor) => world.epoch_floor = floor,
@@ -219,7 +219,7 @@ pub(crate) fn import(
     }
     let world = state.world().clone();
     // Runs name their owners also where the journal no longer has their coming.
-    nodes.extend(world.runs.values().filter_map(|run| run.owner()));
+    nodes.extend(world.live_runs().filter_map(|run| run.owner()));
     // Somebody has planned, also where the journal no longer has who; and did so as long as anything happened.
     let somebody = Planner { node: NodeId(Uuid::nil()), until: last_at, epoch: 0 };
     let planner = planner.or_else(|| (1 < beginning.first_seq && 0 < beginning.entries).then_some(somebody));

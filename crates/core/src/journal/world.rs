@@ -26,7 +26,7 @@ pub struct World {
     /// Every schedule that exists.
     pub schedules: BTreeMap<ScheduleId, ScheduleRecord>,
     /// Every run that is not over. One that is over is history: its last entry says what it came to.
-    pub runs: BTreeMap<RunId, Run>,
+    pub runs: BTreeMap<RunId, Arc<Run>>,
     /// The last day that has begun, by zone.
     pub days: BTreeMap<String, Date>,
     /// Every epoch is higher than this.
@@ -63,6 +63,11 @@ impl ScheduleRecord {
 }
 
 impl World {
+    /// The runs that are not over, by id.
+    pub fn live_runs(&self) -> impl DoubleEndedIterator<Item = &Run> {
+        self.runs.values().map(|run| &**run)
+    }
+
     /// Takes in the next entry, whole or not at all.
     pub fn apply(&mut self, entry: &Entry) -> Result<(), JournalError> {
         if entry.seq != self.seq + 1 {
@@ -99,19 +104,19 @@ impl World {
             Body::RunsClaimed { owner, runs } => {
                 check_once(runs.iter().copied())?;
                 let event = RunEvent::Claimed { owner: *owner, at: entry.at };
-                runs.iter().try_for_each(|run| self.check_event(*run, &event, entry.at))
+                runs.iter().try_for_each(|run| self.check_event(*run, &event))
             }
             Body::RunsStarted { runs } => {
                 check_once(runs.iter().copied())?;
-                runs.iter().try_for_each(|run| self.check_event(*run, &RunEvent::Started, entry.at))
+                runs.iter().try_for_each(|run| self.check_event(*run, &RunEvent::Started))
             }
             Body::RunChanged(change) => {
                 self.check_epoch(change.run, change.epoch)?;
-                self.check_event(change.run, &change.event, entry.at)
+                self.check_event(change.run, &change.event)
             }
             Body::AttemptEnded(attempt) => {
                 self.check_epoch(attempt.run, attempt.epoch)?;
-                self.check_event(attempt.run, &attempt.event, entry.at)
+                self.check_event(attempt.run, &attempt.event)
             }
         }
     }
@@ -158,7 +163,7 @@ impl World {
     /// The slots of a schedule that have a run, those in `gone` aside.
     fn keys_of(&self, schedule: ScheduleId, gone: &BTreeSet<RunId>) -> impl Iterator<Item = &SlotKey> {
         let is_its = move |run: &&Run| run.schedule == Some(schedule) && !gone.contains(&run.id);
-        self.runs.values().filter(is_its).map(|run| &run.key)
+        self.live_runs().filter(is_its).map(|run| &run.key)
     }
 
     fn check_asked(&self, run: &Run) -> Result<(), JournalError> {
@@ -178,9 +183,8 @@ impl World {
         if epoch == found { Ok(()) } else { Err(JournalError::StaleEpoch { run, epoch, found }) }
     }
 
-    fn check_event(&self, id: RunId, event: &RunEvent, at: Timestamp) -> Result<(), JournalError> {
-        let mut after = self.run(id)?.clone();
-        after.take(event, at).map_err(|cause| JournalError::Illegal { run: id, cause })
+    fn check_event(&self, id: RunId, event: &RunEvent) -> Result<(), JournalError> {
+        self.run(id)?.can_take(event).map_err(|cause| JournalError::Illegal { run: id, cause })
     }
 
     /// Carries out what has been checked.
@@ -196,7 +200,7 @@ impl World {
             Body::RunAsked { run, .. } => {
                 let mut run = (**run).clone();
                 run.state.raise_epoch(self.epoch_floor);
-                self.runs.insert(run.id, run);
+                self.runs.insert(run.id, Arc::new(run));
             }
             Body::RunsClaimed { owner, runs } => {
                 let event = RunEvent::Claimed { owner: *owner, at };
@@ -212,7 +216,7 @@ impl World {
             Body::TokenRevoked { token, .. } => drop(Arc::make_mut(&mut self.tokens).remove(token)),
             Body::Restored { epoch_floor } => {
                 self.epoch_floor = *epoch_floor;
-                self.runs.values_mut().for_each(|run| run.state.raise_epoch(*epoch_floor));
+                self.runs.values_mut().for_each(|run| Arc::make_mut(run).state.raise_epoch(*epoch_floor));
             }
         }
     }
@@ -230,8 +234,8 @@ impl World {
         let id = schedule.id;
         let terms = Arc::new(Terms::of(&schedule));
         // What nobody has taken yet is carried out as the schedule is now.
-        let untouched = |run: &&mut Run| run.schedule == Some(id) && run.key.is_slot() && run.is_untouched();
-        for run in self.runs.values_mut().filter(untouched) {
+        let untouched = |run: &&mut Arc<Run>| run.schedule == Some(id) && run.key.is_slot() && run.is_untouched();
+        for run in self.runs.values_mut().filter(untouched).map(Arc::make_mut) {
             run.version = schedule.version;
             run.terms = Arc::clone(&terms);
         }
@@ -243,7 +247,7 @@ impl World {
             self.runs.remove(id);
         }
         for moved in &plan.moved {
-            let run = self.runs.get_mut(&moved.id).expect("the entry has been checked");
+            let run = Arc::make_mut(self.runs.get_mut(&moved.id).expect("the entry has been checked"));
             run.scheduled_at = moved.scheduled_at;
             run.follows = moved.follows;
             // What has been on time once rests as long as its retry says, and is never too late any more.
@@ -266,7 +270,7 @@ impl World {
         let terms = Arc::new(Terms::of(&record.schedule));
         for planned in &plan.runs {
             let run = Run::of_slot(&record.schedule, &terms, planned, self.epoch_floor);
-            self.runs.insert(run.id, run);
+            self.runs.insert(run.id, Arc::new(run));
         }
     }
 
@@ -278,7 +282,7 @@ impl World {
     }
 
     fn take_event_of_live(&mut self, id: RunId, event: &RunEvent, at: Timestamp) {
-        let run = self.runs.get_mut(&id).expect("the entry has been checked");
+        let run = Arc::make_mut(self.runs.get_mut(&id).expect("the entry has been checked"));
         let had_started = run.has_started;
         run.take(event, at).expect("the entry has been checked");
         let counts = run.has_started && !had_started;
@@ -301,6 +305,7 @@ impl World {
     fn take_attempt(&mut self, attempt: &Attempt, at: Timestamp) {
         self.take_event(attempt.run, &attempt.event, at);
         let Some(run) = self.runs.get_mut(&attempt.run) else { return };
+        let run = Arc::make_mut(run);
         run.last_end = Some(attempt.last_end(run.state));
     }
 
@@ -329,11 +334,8 @@ impl World {
         // One that waits for another's start holds up nobody: it may be this one's that it waits for.
         let is_before =
             |other: &Run| place(other).is_some_and(|it| Some(it) < place(run)) && !self.waits_for_start(other);
-        let goes_first = |other: &&Run| other.is_active() || queues && is_before(other);
-        self.runs
-            .values()
-            .filter(|other| other.schedule == Some(schedule) && other.id != run.id)
-            .any(|it| goes_first(&it))
+        let goes_first = |other: &Run| other.is_active() || queues && is_before(other);
+        self.live_runs().filter(|other| other.schedule == Some(schedule) && other.id != run.id).any(goes_first)
     }
 
     /// Whether a planned run finds another of its schedule at work that it gives way to, or replaces: it is answered as
@@ -344,7 +346,7 @@ impl World {
             return false;
         }
         let is_other = |other: &&Run| other.schedule == run.schedule && other.id != run.id;
-        run.schedule.is_some() && self.runs.values().filter(is_other).any(Run::is_active)
+        run.schedule.is_some() && self.live_runs().filter(is_other).any(Run::is_active)
     }
 
     /// Whether it follows a run that has not started yet, and still may.
@@ -358,7 +360,7 @@ impl World {
     }
 
     fn run(&self, id: RunId) -> Result<&Run, JournalError> {
-        self.runs.get(&id).ok_or(JournalError::UnknownRun(id))
+        self.runs.get(&id).map(|run| &**run).ok_or(JournalError::UnknownRun(id))
     }
 }
 

@@ -72,10 +72,18 @@ pub struct Held {
 impl Limits {
     /// Whether another run of a lane may be claimed. The global limit is not a lane's.
     pub fn is_open(&self, lane: &Lane, held: Held) -> bool {
-        let agent_max = self.agents.get(&lane.agent).map_or(lane.max_concurrent, |max| lane.max_concurrent.min(*max));
-        let project_max = lane.project.as_ref().and_then(|project| self.projects.get(project));
-        held.agent < agent_max
-            && project_max.is_none_or(|max| held.project < *max)
+        self.has_place_for_agent(&lane.agent, lane.max_concurrent, held.agent)
+            && lane.project.as_ref().is_none_or(|project| self.has_place_for_project(project, held.project))
             && lane.concurrency.as_ref().is_none_or(|concurrency| held.key < concurrency.max.get())
+    }
+
+    /// Whether another run of an agent may be claimed that says how many may be at work.
+    pub fn has_place_for_agent(&self, agent: &str, max_concurrent: u32, held: u32) -> bool {
+        held < max_concurrent && self.agents.get(agent).is_none_or(|max| held < *max)
+    }
+
+    /// Whether another run of a project may be claimed.
+    pub fn has_place_for_project(&self, project: &str, held: u32) -> bool {
+        self.projects.get(project).is_none_or(|max| held < *max)
     }
 }

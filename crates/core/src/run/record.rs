@@ -123,12 +123,20 @@ impl Run {
         Ok(after)
     }
 
+    /// Whether something can happen to it.
+    pub fn can_take(&self, event: &RunEvent) -> Result<(), IllegalTransition> {
+        self.state_after(event).map(drop)
+    }
+
+    fn state_after(&self, event: &RunEvent) -> Result<RunState, IllegalTransition> {
+        let (terms, is_cancelling) = (&self.terms, self.is_cancelling);
+        let rules = Rules { run: self.id, retry: terms.retry, after_loss: terms.after_loss, is_cancelling };
+        self.state.on(event, &rules)
+    }
+
     /// Takes in what happened to it at an instant.
     pub fn take(&mut self, event: &RunEvent, at: Timestamp) -> Result<(), IllegalTransition> {
-        let terms = &self.terms;
-        let is_cancelling = self.is_cancelling;
-        let rules = Rules { run: self.id, retry: terms.retry, after_loss: terms.after_loss, is_cancelling };
-        self.state = self.state.on(event, &rules)?;
+        self.state = self.state_after(event)?;
         match event {
             RunEvent::Started => {
                 self.has_started = true;

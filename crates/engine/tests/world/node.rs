@@ -195,7 +195,7 @@ async fn it_runs_what_is_due_when_it_is_due_and_leaves_nothing_behind() {
     }
     assert_eq!(
         live.world
-            .look(|state| (state.nodes.len(), state.world.runs.values().filter(|run| run.owner().is_some()).count())),
+            .look(|state| (state.nodes.len(), state.world.live_runs().filter(|run| run.owner().is_some()).count())),
         (0, 0)
     );
 }

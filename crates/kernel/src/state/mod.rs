@@ -19,12 +19,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::journal::{Body, Entry, JournalError, ScheduleRecord, World};
-use punctual_core::plan::Lane;
 use punctual_core::run::{Run, RunState};
 use punctual_core::schedule::Schedule;
 use punctual_core::{NodeId, RunId, ScheduleId};
 
-use self::lanes::Lanes;
+use self::lanes::{LaneKey, Lanes};
 use self::lists::Lists;
 use self::order::{Order, may_wait, starts_blocked};
 pub use self::reads::Walked;
@@ -65,7 +64,7 @@ enum UndoStep {
     /// An entry that changed nothing but the number of the last one.
     Entry,
     /// When a lane had its turn before.
-    Turn(Lane, Option<Timestamp>),
+    Turn(LaneKey, Option<Timestamp>),
 }
 
 impl State {
@@ -96,12 +95,12 @@ impl State {
     }
 
     /// A run that is not over.
-    pub fn run(&self, id: RunId) -> Option<&Run> {
+    pub fn run(&self, id: RunId) -> Option<&Arc<Run>> {
         self.world.runs.get(&id)
     }
 
     /// The runs of a node, by id.
-    pub fn owned(&self, node: NodeId) -> impl Iterator<Item = &Run> {
+    pub fn owned(&self, node: NodeId) -> impl Iterator<Item = &Arc<Run>> {
         self.owned.get(&node).into_iter().flatten().map(|id| &self.world.runs[id])
     }
 
@@ -112,7 +111,7 @@ impl State {
     }
 
     /// The runs that nodes have.
-    pub fn all_owned(&self) -> impl Iterator<Item = &Run> {
+    pub fn all_owned(&self) -> impl Iterator<Item = &Arc<Run>> {
         self.owned.values().flatten().map(|id| &self.world.runs[id])
     }
 
@@ -151,87 +150,115 @@ impl State {
     }
 
     /// A run is this now; one that is over goes.
-    pub fn put_run(&mut self, run: Run) {
-        self.remove_run(run.id);
+    pub fn put_run(&mut self, run: Arc<Run>) {
         if run.state.is_final() {
-            return;
+            return self.remove_run(run.id);
         }
-        self.unsaved.note_run(run.id, false);
-        self.lists.add_run(&run);
-        self.order.add(&run);
-        if let Some(ready_at) = run.planned_for() {
-            self.lanes.add(&Lane::of(&run.terms), ready_at, run.id, starts_blocked(&run));
-            self.expiring.extend(run.expires_at.map(|at| (at, run.id)));
-        }
-        if let Some(owner) = run.owner() {
-            self.touched.insert(run.id);
-            self.lanes.hold(&Lane::of(&run.terms), true);
-            self.owned.entry(owner).or_default().insert(run.id);
-        }
-        if let RunState::Waiting { wait_until, .. } = run.state {
-            self.waiting.insert((wait_until, run.id));
-        }
-        self.world.runs.insert(run.id, run);
+        let before = self.world.runs.insert(run.id, Arc::clone(&run));
+        self.unsaved.note_run(run.id, before.is_some());
+        self.index_run(before.as_deref(), Some(&run));
     }
 
     /// A run is gone.
     pub fn remove_run(&mut self, id: RunId) {
-        let Some(run) = self.world.runs.remove(&id) else { return };
+        let Some(before) = self.world.runs.remove(&id) else { return };
         self.unsaved.note_run(id, true);
-        self.lists.remove_run(&run);
-        self.order.remove(&run);
-        if let Some(ready_at) = run.planned_for() {
-            self.lanes.remove(&Lane::of(&run.terms), ready_at, id);
+        self.index_run(Some(&before), None);
+        self.lanes.forget_run(id);
+    }
+
+    /// Brings every way to a run from what it was to what it is. One of the two is there.
+    fn index_run(&mut self, before: Option<&Run>, after: Option<&Run>) {
+        before.into_iter().for_each(|run| self.lists.remove_run(run));
+        after.into_iter().for_each(|run| self.lists.add_run(run));
+        self.order.replace(before, after);
+        let Some(run) = after.or(before) else { return };
+        let id = run.id;
+        if let Some((run, ready_at)) = before.and_then(|run| Some((run, run.planned_for()?))) {
+            self.lanes.remove(ready_at, id);
             run.expires_at.map(|at| self.expiring.remove(&(at, id)));
         }
-        if let Some(owner) = run.owner() {
+        let is_same_lane = before.is_some_and(|before| Arc::ptr_eq(&before.terms, &run.terms));
+        let (held_before, held) = (before.and_then(Run::owner), after.and_then(Run::owner));
+        if held_before.is_some() && !(is_same_lane && held.is_some()) {
+            self.lanes.hold(id, false);
+        }
+        if !is_same_lane {
+            self.lanes.note_run(id, &run.terms);
+        }
+        if held.is_some() && !(is_same_lane && held_before.is_some()) {
+            self.lanes.hold(id, true);
+        }
+        if let Some((run, ready_at)) = after.and_then(|run| Some((run, run.planned_for()?))) {
+            self.lanes.add(ready_at, id, starts_blocked(run));
+            self.expiring.extend(run.expires_at.map(|at| (at, id)));
+        }
+        let ownership = |run: &Run| run.owner().map(|owner| (owner, run.epoch(), run.is_cancelling));
+        if before.and_then(ownership) != after.and_then(ownership) {
             self.touched.insert(id);
-            self.lanes.hold(&Lane::of(&run.terms), false);
-            if let Some(owned) = self.owned.get_mut(&owner) {
-                owned.remove(&id);
-                if owned.is_empty() {
-                    self.owned.remove(&owner);
-                }
+        }
+        if held_before != held {
+            held_before.into_iter().for_each(|owner| self.disown(owner, id));
+            if let Some(owner) = held {
+                self.owned.entry(owner).or_default().insert(id);
             }
         }
-        if let RunState::Waiting { wait_until, .. } = run.state {
-            self.waiting.remove(&(wait_until, id));
+        let wait = |run: &Run| match run.state {
+            RunState::Waiting { wait_until, .. } => Some((wait_until, id)),
+            _ => None,
+        };
+        before.and_then(wait).map(|wait| self.waiting.remove(&wait));
+        self.waiting.extend(after.and_then(wait));
+    }
+
+    fn disown(&mut self, owner: NodeId, id: RunId) {
+        if let Some(owned) = self.owned.get_mut(&owner) {
+            owned.remove(&id);
+            if owned.is_empty() {
+                self.owned.remove(&owner);
+            }
         }
     }
 
     /// A schedule is this now.
     pub fn put_schedule(&mut self, record: ScheduleRecord) {
         let id = record.schedule.id;
-        let before = self.take_schedule(id);
-        self.unsaved.note_schedule(before.as_ref().map(|it| &*it.schedule), Some(&record.schedule));
-        self.lists.add_schedule(&record);
-        self.timers.add(&record);
-        self.names.extend(name_of(&record.schedule).map(|name| (name, id)));
-        self.world.schedules.insert(id, record);
+        let before = self.world.schedules.insert(id, record);
+        self.index_schedule(id, before.as_ref());
     }
 
     /// A schedule is gone. Its runs may stay.
     pub fn remove_schedule(&mut self, id: ScheduleId) {
-        let before = self.take_schedule(id);
-        self.unsaved.note_schedule(before.as_ref().map(|it| &*it.schedule), None);
+        let before = self.world.schedules.remove(&id);
+        self.index_schedule(id, before.as_ref());
     }
 
-    fn take_schedule(&mut self, id: ScheduleId) -> Option<ScheduleRecord> {
-        let record = self.world.schedules.remove(&id)?;
-        self.lists.remove_schedule(&record);
-        self.timers.remove(&record);
-        if let Some(name) = name_of(&record.schedule) {
-            self.names.remove(&name);
+    /// Brings every way to a schedule from what it was to what it is now.
+    fn index_schedule(&mut self, id: ScheduleId, before: Option<&ScheduleRecord>) {
+        let after = self.world.schedules.get(&id);
+        let is_defined_so = self.unsaved.note_schedule(before.map(|it| &*it.schedule), after.map(|it| &*it.schedule));
+        before.into_iter().for_each(|record| self.timers.remove(record));
+        after.into_iter().for_each(|record| self.timers.add(record));
+        let zone_data = |record: Option<&ScheduleRecord>| record.map(|it| it.zone_data.clone());
+        if is_defined_so && zone_data(before) == zone_data(after) {
+            return;
         }
-        Some(record)
+        if let Some(record) = before {
+            self.lists.remove_schedule(record);
+            name_of(&record.schedule).map(|name| self.names.remove(&name));
+        }
+        if let Some(record) = after {
+            self.lists.add_schedule(record);
+            self.names.extend(name_of(&record.schedule).map(|name| (name, id)));
+        }
     }
 
     /// Puts back a piece that a command has changed, and notes how to undo that.
     pub(crate) fn save_piece(&mut self, before: World, after: World, undo: &mut Undo) {
-        let lanes: BTreeSet<Lane> = before.runs.values().map(|run| Lane::of(&run.terms)).collect();
         // A lane that loses its last planned run forgets when it had its turn.
-        let turns = lanes.into_iter().map(|lane| (self.lanes.turn_of(&lane), lane)).filter(|(turn, _)| turn.is_some());
-        let turns: Vec<UndoStep> = turns.map(|(turn, lane)| UndoStep::Turn(lane, turn)).collect();
+        let lanes: BTreeSet<&LaneKey> = before.runs.keys().filter_map(|id| self.lanes.of_run(*id)).collect();
+        let turns = lanes.into_iter().map(|lane| (self.lanes.turn_of(lane), lane)).filter(|(turn, _)| turn.is_some());
+        let turns: Vec<UndoStep> = turns.map(|(turn, lane)| UndoStep::Turn(lane.clone(), turn)).collect();
         self.put_piece(&before, &after);
         undo.steps.extend(turns);
         undo.steps.push(UndoStep::Piece(Box::new((before, after))));
@@ -250,7 +277,7 @@ impl State {
             self.remove_schedule(*id);
         }
         for (id, record) in &piece.schedules {
-            if before.schedules.get(id) != Some(record) {
+            if before.schedules.get(id).is_none_or(|before| !is_same(before, record)) {
                 self.put_schedule(record.clone());
             }
         }
@@ -258,8 +285,9 @@ impl State {
             self.remove_run(*id);
         }
         for (id, run) in &piece.runs {
-            if before.runs.get(id) != Some(run) {
-                self.put_run(run.clone());
+            // One that has changed is another: what is shared is never changed.
+            if before.runs.get(id).is_none_or(|before| !Arc::ptr_eq(before, run)) {
+                self.put_run(Arc::clone(run));
             }
         }
         self.lanes.forget_turns();
@@ -288,7 +316,7 @@ impl State {
     /// Raises every epoch to a floor: the store was restored, or has lost commits.
     pub(crate) fn raise_epochs(&mut self, epoch_floor: u64) {
         self.world.epoch_floor = epoch_floor;
-        self.world.runs.values_mut().for_each(|run| run.state.raise_epoch(epoch_floor));
+        self.world.runs.values_mut().for_each(|run| Arc::make_mut(run).state.raise_epoch(epoch_floor));
         self.world.runs.keys().for_each(|id| self.unsaved.note_run(*id, true));
         self.unsaved.note_rest();
         self.touched.extend(self.owned.values().flatten());
@@ -332,8 +360,7 @@ impl State {
 
     /// Notes that runs have been claimed: their lanes had their turn.
     pub(crate) fn take_turns(&mut self, runs: &[RunId], now: Timestamp, undo: &mut Undo) {
-        let lanes: BTreeSet<Lane> =
-            runs.iter().filter_map(|id| self.run(*id)).map(|run| Lane::of(&run.terms)).collect();
+        let lanes: BTreeSet<LaneKey> = runs.iter().filter_map(|id| self.lanes.of_run(*id)).cloned().collect();
         for lane in lanes {
             let before = self.lanes.turn_of(&lane);
             self.lanes.take_turn(&lane, now);
@@ -366,4 +393,10 @@ impl State {
         self.settle_order();
         self.lanes.settle(now);
     }
+}
+
+/// Whether a schedule and how far it has come are the same.
+fn is_same(one: &ScheduleRecord, other: &ScheduleRecord) -> bool {
+    let is_shared = Arc::ptr_eq(&one.schedule, &other.schedule);
+    is_shared && (one.plan_at, &one.zone_data, one.outage) == (other.plan_at, &other.zone_data, other.outage)
 }

@@ -4,10 +4,10 @@
 //! waits in front: so it is enough to show them one run at work and the first that waits, however many there are.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual_core::journal::World;
-use punctual_core::plan::Lane;
 use punctual_core::run::{Run, RunState};
 use punctual_core::schedule::Overlap;
 use punctual_core::{RunId, ScheduleId};
@@ -62,9 +62,24 @@ fn is_asked(run: &Run) -> bool {
 }
 
 impl Order {
-    /// A run has come, or is something else now. It is blocked until it has been looked at, if it may have to wait.
-    pub(super) fn add(&mut self, run: &Run) {
-        self.leaders.insert(run.id);
+    /// A run has come, is something else now, or is gone.
+    pub(super) fn replace(&mut self, before: Option<&Run>, after: Option<&Run>) {
+        let Some(id) = before.or(after).map(|run| run.id) else { return };
+        if self.following.contains_key(&id) {
+            self.leaders.insert(id);
+        }
+        let means = |run: &Run| (run.schedule, run.is_active());
+        let is_planned = |run: &Run| run.planned_for().is_some();
+        // A run at work means the same to the others from its claim to its end.
+        if !before.into_iter().chain(after).any(is_planned) && before.map(means) == after.map(means) {
+            return;
+        }
+        before.into_iter().for_each(|run| self.remove(run));
+        after.into_iter().for_each(|run| self.add(run));
+    }
+
+    /// It is blocked until it has been looked at, if it may have to wait.
+    fn add(&mut self, run: &Run) {
         let ready_at = run.planned_for();
         if let (Some(leader), true) = (run.follows, ready_at.is_some()) {
             self.following.entry(leader).or_default().insert(run.id);
@@ -89,9 +104,7 @@ impl Order {
         }
     }
 
-    /// A run is gone, or is something else now.
-    pub(super) fn remove(&mut self, run: &Run) {
-        self.leaders.insert(run.id);
+    fn remove(&mut self, run: &Run) {
         self.blocked.remove(&run.id);
         if let Some(leader) = run.follows
             && let Some(following) = self.following.get_mut(&leader)
@@ -143,7 +156,8 @@ impl State {
 
     /// Decides whether a run is blocked, in a world in which there are it, whom it follows, and who stands for the others.
     fn look_again(&mut self, id: RunId) {
-        let Some(run) = self.world.runs.get(&id).filter(|run| run.planned_for().is_some()) else { return };
+        let may_be_blocked = |run: &&Arc<Run>| run.planned_for().is_some() && (may_wait(run) || run.follows.is_some());
+        let Some(run) = self.world.runs.get(&id).filter(may_be_blocked) else { return };
         let siblings = run.schedule.and_then(|schedule| self.order.schedules.get(&schedule));
         let active = siblings.and_then(|siblings| siblings.active.first().copied());
         let first = siblings.and_then(|siblings| self.first_that_waits(siblings));
@@ -151,10 +165,10 @@ impl State {
         let leads_leader = run.follows.and_then(|leader| self.world.runs.get(&leader)?.follows);
         let mut around = World::default();
         for id in [Some(id), run.follows, leads_leader, active, first].into_iter().flatten() {
-            around.runs.extend(self.world.runs.get(&id).map(|run| (id, run.clone())));
+            around.runs.extend(self.world.runs.get(&id).map(|run| (id, Arc::clone(run))));
         }
         let is_blocked = around.is_blocked(run);
-        let (lane, ready_at) = (Lane::of(&run.terms), run.planned_for());
+        let ready_at = run.planned_for();
         if let Some(siblings) = run.schedule.and_then(|schedule| self.order.schedules.get_mut(&schedule)) {
             if may_wait(run) && !is_blocked {
                 siblings.open.insert(id);
@@ -171,7 +185,7 @@ impl State {
         } else {
             self.order.blocked.remove(&id);
         }
-        self.lanes.set_blocked(&lane, ready_at.expect("it is planned"), id, is_blocked);
+        self.lanes.set_blocked(ready_at.expect("it is planned"), id, is_blocked);
     }
 
     /// The first planned run of a schedule that does not wait for another's start.

@@ -95,8 +95,8 @@ impl State {
     pub fn subject(&self, id: ScheduleId, now: Timestamp) -> Option<PlanSubject> {
         let record = self.world.schedules.get(&id)?;
         let frontier = subject_from(record, now);
-        let concerns = |run: &&Run| run.planned_for().is_some() || frontier < run.scheduled_at;
-        let mut runs: Vec<Run> = self.live_runs_of(id).filter(concerns).cloned().collect();
+        let concerns = |run: &&Arc<Run>| run.planned_for().is_some() || frontier < run.scheduled_at;
+        let mut runs: Vec<Run> = self.live_runs_of(id).filter(concerns).map(|run| Run::clone(run)).collect();
         runs.sort_by_key(|run| (run.due_at, run.id));
         Some(PlanSubject { task: self.task(record), runs })
     }
@@ -106,7 +106,7 @@ impl State {
         PlanTask { record: record.clone(), waiting: runs.unstarted, live: runs.live }
     }
 
-    pub(super) fn live_runs_of(&self, schedule: ScheduleId) -> impl Iterator<Item = &Run> {
+    pub(super) fn live_runs_of(&self, schedule: ScheduleId) -> impl Iterator<Item = &Arc<Run>> {
         let siblings = self.order.schedules.get(&schedule).into_iter();
         let ids = siblings.flat_map(|it| it.active.iter().chain(it.planned.iter().map(|(_, id)| id)));
         ids.map(|id| &self.world.runs[id])
@@ -142,12 +142,14 @@ impl State {
     /// Those of the next so many live runs that a filter finds, whatever its limit, by id.
     pub fn find_runs(&self, filter: &RunFilter, after: Option<RunId>, look_at: usize) -> Walked<Run, RunId> {
         if let Some(schedule) = filter.schedule {
-            let found = self.live_runs_of(schedule).filter(|run| filter.finds(run)).cloned().collect();
+            let found =
+                self.live_runs_of(schedule).filter(|run| filter.finds(run)).map(|run| Run::clone(run)).collect();
             return Walked { found, next: None };
         }
         if filter.waits_for.is_some() {
             let waiting = self.waiting.iter().map(|(_, id)| &self.world.runs[id]);
-            return Walked { found: waiting.filter(|run| filter.finds(run)).cloned().collect(), next: None };
+            let found = waiting.filter(|run| filter.finds(run)).map(|run| Run::clone(run)).collect();
+            return Walked { found, next: None };
         }
         self.walk_runs(after, look_at, |run| Some(run).filter(|run| filter.finds(run)).cloned())
     }

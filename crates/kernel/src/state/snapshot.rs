@@ -27,13 +27,14 @@ struct UnsavedSchedule {
 }
 
 impl Unsaved {
-    /// A schedule changes; `before` is what it was, if it was there.
-    pub(super) fn note_schedule(&mut self, before: Option<&Schedule>, after: Option<&Schedule>) {
-        let Some(id) = before.or(after).map(|schedule| schedule.id) else { return };
-        let is_same = |(before, after): (&Schedule, &Schedule)| before.is_defined_as(after);
+    /// A schedule changes; `before` is what it was, if it was there. Whether it is defined as it was.
+    pub(super) fn note_schedule(&mut self, before: Option<&Schedule>, after: Option<&Schedule>) -> bool {
+        let Some(id) = before.or(after).map(|schedule| schedule.id) else { return true };
+        let is_same = before.zip(after).is_some_and(|(before, after)| before.is_defined_as(after));
         let is_there = before.is_some();
         let noted = self.schedules.entry(id).or_insert(UnsavedSchedule { is_there, is_redefined: false });
-        noted.is_redefined |= !before.zip(after).is_some_and(is_same);
+        noted.is_redefined |= !is_same;
+        is_same
     }
 
     pub(super) fn note_run(&mut self, id: RunId, is_there: bool) {
@@ -55,7 +56,7 @@ pub struct SnapshotPiece {
     /// Those of them whose definition the snapshot has: only how far they have come is different.
     pub same_definition: BTreeSet<ScheduleId>,
     /// Runs as they are now, and those that are over.
-    pub runs: Vec<(RunId, Option<Run>)>,
+    pub runs: Vec<(RunId, Option<Arc<Run>>)>,
     /// Schedules that have come and gone since: only a snapshot that another process has brought further has them.
     pub passed_schedules: Vec<ScheduleId>,
     /// Runs that have come and gone since.
@@ -82,7 +83,7 @@ impl SnapshotPiece {
             seq: world.seq,
             schedules: world.schedules.iter().map(|(id, record)| (*id, Some(record.clone()))).collect(),
             same_definition: BTreeSet::new(),
-            runs: world.runs.iter().map(|(id, run)| (*id, Some(run.clone()))).collect(),
+            runs: world.runs.iter().map(|(id, run)| (*id, Some(Arc::clone(run)))).collect(),
             rest: Some(Rest::of(world)),
             ..SnapshotPiece::default()
         }
@@ -126,7 +127,7 @@ impl State {
             } else if it.is_there {
                 // Rows of runs may leave out terms that are those of their schedule: now they may be others.
                 let others = self.live_runs_of(*id).filter(|run| !runs.contains_key(&run.id));
-                piece.runs.extend(others.map(|run| (run.id, Some(run.clone()))));
+                piece.runs.extend(others.map(|run| (run.id, Some(Arc::clone(run)))));
             }
         }
         for (id, is_there) in runs {

@@ -1,7 +1,6 @@
 //! Sweeping: runs whose time is over, and those that find another at work.
 
 use jiff::Timestamp;
-use punctual_core::plan::Lane;
 use punctual_core::{RunId, ScheduleId};
 
 use super::State;
@@ -28,11 +27,11 @@ impl State {
         let (now, limits) = (request.now, &*request.limits);
         let is_full = !is_open(limits, &Shared::all(), None, self.lanes.held(&Shared::all()));
         let waits_for_place = |id: &RunId| {
-            let lane = Lane::of(&self.world.runs[id].terms);
+            let lane = self.lanes.of_run(*id).expect("every live run has its lane");
             is_full
                 || request.has_no_place_for(&lane.agent)
                 || self.order.blocked.contains(id)
-                || !limits.is_open(&lane, self.lanes.held_of(&lane))
+                || !limits.is_open(lane, self.lanes.held_of(lane))
         };
         let expired = self.expiring.iter().take_while(|(expires_at, _)| *expires_at < now).take(SWEEP_MAX);
         expired.map(|(_, id)| (*id, waits_for_place(id))).collect()

@@ -8,15 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, btree_set};
 use std::iter::Peekable;
-use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual_core::plan::Lane;
 use punctual_core::{RunId, ScheduleId};
 
 use super::State;
-use super::lanes::GateKey;
-use crate::limits::{Kind, Shared, gates_of, is_open};
+use super::lanes::{GateKey, LaneKey};
+use crate::limits::{Kind, Shared, is_open};
 use crate::types::ClaimRequest;
 
 type ByTime<'a, T> = btree_set::Iter<'a, (Timestamp, T)>;
@@ -31,7 +29,7 @@ pub(super) struct Taken {
 }
 
 /// A lane, and the gate that it has to stand behind.
-type Move = (Arc<Lane>, (Shared, Option<u32>));
+type Move = (LaneKey, (Shared, Option<u32>));
 
 /// A claim, as it looks for runs.
 struct Taking<'a> {
@@ -42,14 +40,14 @@ struct Taking<'a> {
     /// Schedules of which a run has just been taken: their runs that queue or are parked have to wait.
     busy: HashSet<ScheduleId>,
     gates: Peekable<ByTime<'a, GateKey>>,
-    streams: Vec<(&'a GateKey, ByTime<'a, Arc<Lane>>)>,
+    streams: Vec<(&'a GateKey, ByTime<'a, LaneKey>)>,
     lanes: Vec<Candidate<'a>>,
     next: BinaryHeap<Reverse<Turn>>,
     taken: Taken,
 }
 
 /// When a lane has its turn: by rank, how many were taken of it, and name; with its place among the candidates.
-type Turn = (Timestamp, usize, Arc<Lane>, usize);
+type Turn = (Timestamp, usize, LaneKey, usize);
 
 /// A lane that runs may be taken from.
 struct Candidate<'a> {
@@ -98,8 +96,8 @@ impl State {
                 let is_shut = |(shared, max): &(Shared, Option<u32>)| {
                     !is_open(&request.limits, shared, *max, self.lanes.held(shared))
                 };
-                if let Some(shut) = gates_of(lane).into_iter().find(is_shut) {
-                    noted.moves.push((Arc::clone(lane), shut));
+                if let Some(shut) = lane.gates().iter().find(|gate| is_shut(gate)) {
+                    noted.moves.push((lane.clone(), shut.clone()));
                 } else if request.agents.contains(&lane.agent) {
                     found = Some(*due_at);
                     break;
@@ -163,7 +161,7 @@ impl Taking<'_> {
         }
         let Some((rank, lane)) = self.streams[stream].1.next() else { return };
         let state = &self.mirror.lanes.lanes[lane];
-        self.next.push(Reverse((*rank, 0, Arc::clone(lane), self.lanes.len())));
+        self.next.push(Reverse((*rank, 0, lane.clone(), self.lanes.len())));
         let runs = state.open.iter().peekable();
         self.lanes.push(Candidate { turn_at: state.turn_at, runs, stream: Some(stream) });
     }
@@ -180,20 +178,23 @@ impl Taking<'_> {
         runs.peek().copied().copied().filter(|(ready_at, _)| *ready_at <= now)
     }
 
-    fn take(&mut self, place: usize, lane: &Lane, run: RunId) {
+    fn take(&mut self, place: usize, lane: &LaneKey, run: RunId) {
         let candidate = &mut self.lanes[place];
         candidate.runs.next();
         candidate.turn_at = Some(self.request.now);
         self.taken.runs.push(run);
         self.busy.extend(self.mirror.world.runs[&run].schedule);
-        for shared in Shared::all_of(lane) {
-            let held = self.held_by(&shared) + 1;
-            self.held.insert(shared, held);
+        let all = Shared::all();
+        for shared in std::iter::once(&all).chain(lane.gates().iter().map(|(shared, _)| shared)) {
+            match self.held.get_mut(shared) {
+                Some(held) => *held += 1,
+                None => drop(self.held.insert(shared.clone(), self.mirror.lanes.held(shared) + 1)),
+            }
         }
     }
 
-    fn shut_gate(&self, lane: &Lane) -> Option<(Shared, Option<u32>)> {
-        gates_of(lane).into_iter().find(|(shared, max)| !self.is_open(shared, *max))
+    fn shut_gate(&self, lane: &LaneKey) -> Option<(Shared, Option<u32>)> {
+        lane.gates().iter().find(|(shared, max)| !self.is_open(shared, *max)).cloned()
     }
 
     fn is_open(&self, shared: &Shared, max: Option<u32>) -> bool {

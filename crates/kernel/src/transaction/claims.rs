@@ -1,5 +1,7 @@
 //! Claiming, settling, finishing.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use punctual_core::RunId;
 use punctual_core::journal::{Body, EndedRun};
@@ -63,11 +65,11 @@ impl Transaction<'_> {
         let now = claimed.at;
         let decisions: Vec<Admitted> = chosen.iter().map(|run| admission::decide(run, request, now)).collect();
         let replacing = chosen.iter().zip(&decisions).filter(|(_, admitted)| admitted.replaces);
-        let replacing: Vec<Run> = replacing.map(|(chosen, _)| chosen.run.clone()).collect();
+        let replacing: Vec<Arc<Run>> = replacing.map(|(chosen, _)| Arc::clone(&chosen.run)).collect();
         if !replacing.is_empty() {
             let at_work_of = replacing.iter().filter_map(|run| run.schedule).collect();
             let wants = Wants { at_work_of, ..Wants::default() };
-            let replaced = self.change(&wants, now, |draft| change::replace(draft, &replacing));
+            let replaced = self.change(&wants, now, |draft| change::replace(draft, replacing.iter().map(|run| &**run)));
             claimed.has_replaced |= 0 < replaced;
         }
         let settlements = chosen.iter().zip(&decisions).map(|(chosen, admitted)| {
@@ -78,7 +80,7 @@ impl Transaction<'_> {
         let count = chosen.len() + undelivered.len();
         let begun = chosen.into_iter().filter_map(|chosen| {
             let run = self.mirror.run(chosen.run.id).filter(|run| matches!(run.state, RunState::Running { .. }))?;
-            Some(StartedRun { run: run.clone(), schedule: chosen.schedule })
+            Some(StartedRun { run: Arc::clone(run), schedule: chosen.schedule })
         });
         let runs = undelivered.into_iter().chain(begun).collect();
         claimed.next_at = self.mirror.next_at(&ClaimRequest { now, ..request.claim.clone() });
@@ -116,11 +118,11 @@ impl Transaction<'_> {
     /// Runs of a node that are written as running and that it has not begun: it never heard that they were started.
     fn undelivered(&self, request: &StartRequest) -> Vec<StartedRun> {
         let Some(begun) = &request.begun else { return vec![] };
-        let is_running = |run: &&Run| matches!(run.state, RunState::Running { .. }) && !run.is_cancelling;
+        let is_running = |run: &&Arc<Run>| matches!(run.state, RunState::Running { .. }) && !run.is_cancelling;
         let is_dying = |run: &Run| request.held.range((run.id, 0)..=(run.id, u64::MAX)).next().is_some();
         let owned = self.mirror.owned(request.claim.node).filter(is_running);
         let unheard = owned.filter(|run| !begun.contains(&(run.id, run.epoch())) && !is_dying(run));
-        unheard.map(|run| StartedRun { run: run.clone(), schedule: self.mirror.schedule_of(run) }).collect()
+        unheard.map(|run| StartedRun { run: Arc::clone(run), schedule: self.mirror.schedule_of(run) }).collect()
     }
 
     /// Writes what admission decided about claimed runs. One reply each, in order.

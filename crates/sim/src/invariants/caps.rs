@@ -12,7 +12,7 @@ use crate::ledger::Moment;
 pub(crate) fn check(entry: &Entry, before: &World, limits: &Limits, moment: &Moment) -> Check {
     match &entry.body {
         Body::RunsClaimed { runs, .. } => {
-            let mut held: Vec<&Run> = before.runs.values().filter(|run| run.owner().is_some()).collect();
+            let mut held: Vec<&Run> = before.live_runs().filter(|run| run.owner().is_some()).collect();
             for id in runs {
                 let Some(run) = before.runs.get(id) else {
                     return ensure("I5", false, || format!("run {id} was claimed and is not there"));
@@ -45,7 +45,7 @@ fn is_alone(run: &Run, before: &World) -> Check {
         let is_at_work = matches!(other.state, RunState::Running { .. } | RunState::Waiting { .. });
         other.id != run.id && other.schedule.is_some() && other.schedule == run.schedule && is_at_work
     };
-    let other = before.runs.values().find(is_beside).map(|it| it.id);
+    let other = before.live_runs().find(is_beside).map(|it| it.id);
     ensure("overlap", allows || resumes || other.is_none(), || format!("run {} began beside {other:?}", run.id))
 }
 

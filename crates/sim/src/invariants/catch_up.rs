@@ -112,7 +112,7 @@ fn runs_left(version: &Version, before: &World) -> usize {
     let id = version.schedule.id;
     let Some(max) = version.schedule.bounds.max_runs() else { return usize::MAX };
     let is_unstarted = |run: &&Run| run.schedule == Some(id) && !run.has_started;
-    let unstarted = before.runs.values().filter(is_unstarted).count() as u64;
+    let unstarted = before.live_runs().filter(is_unstarted).count() as u64;
     let started = before.schedules.get(&id).map_or(0, |record| record.schedule.runs_started);
     max.saturating_sub(started + unstarted) as usize
 }

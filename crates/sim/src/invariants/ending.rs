@@ -30,7 +30,7 @@ pub(crate) fn is_healthy(state: &State, now: Timestamp, setup: &Setup) -> Check 
         let is_late = record.plan_at.is_some_and(|plan_at| plan_at + patience < now);
         ensure("L5", !is_late, || format!("schedule {id} was to be planned at {:?}", record.plan_at))?;
     }
-    for run in state.world.runs.values() {
+    for run in state.world.live_runs() {
         if let Some(owner) = run.owner() {
             ensure("L3", state.nodes.contains_key(&owner), || format!("run {} has a dead owner", run.id))?;
         }
@@ -45,7 +45,7 @@ pub(crate) fn is_healthy(state: &State, now: Timestamp, setup: &Setup) -> Check 
 /// Why a run that is due waits: for others of its schedule, for a limit, or for a place on a node that has its agent.
 fn has_reason(run: &Run, state: &State, setup: &Setup) -> bool {
     let world = &state.world;
-    let held: Vec<&Run> = world.runs.values().filter(|run| run.owner().is_some()).collect();
+    let held: Vec<&Run> = world.live_runs().filter(|run| run.owner().is_some()).collect();
     let has_place = |id| held.iter().filter(|run| run.owner() == Some(id)).count() < setup.places;
     let agent = run.terms.work.agent();
     let is_offered = state.nodes.values().any(|node| node.agents.contains(agent) && has_place(node.id));
@@ -54,7 +54,7 @@ fn has_reason(run: &Run, state: &State, setup: &Setup) -> bool {
 
 /// Whether another run of the same schedule is at work, or goes first and can.
 fn waits_for_another(run: &Run, world: &World) -> bool {
-    let siblings = || world.runs.values().filter(|other| other.schedule.is_some() && other.schedule == run.schedule);
+    let siblings = || world.live_runs().filter(|other| other.schedule.is_some() && other.schedule == run.schedule);
     let is_other = |other: &&Run| other.id != run.id;
     siblings().filter(is_other).any(|other| other.is_active() || other.planned_for() < run.planned_for())
         || siblings().filter(is_other).any(|other| run.follows == Some(other.id) && !other.has_started)
@@ -64,7 +64,7 @@ fn waits_for_another(run: &Run, world: &World) -> bool {
 /// its schedule does.
 pub(crate) fn is_over(state: &State, now: Timestamp) -> Check {
     let is_due = |run: &&Run| run.planned_for().is_none_or(|due_at| due_at <= now + CLOCK_WRONG_MIN);
-    let left: Vec<&Run> = state.world.runs.values().filter(is_due).collect();
+    let left: Vec<&Run> = state.world.live_runs().filter(is_due).collect();
     ensure("L3", left.is_empty(), || {
         let states: Vec<String> = left.iter().map(|run| format!("{} {:?}", run.id, run.state)).collect();
         format!("{} runs never end, the first is {:?}; all: {}", left.len(), left[0], states.join(", "))

@@ -91,7 +91,7 @@ impl Lives {
     fn leaves(&mut self, entry: &Entry, run: Run, after: &World) -> Check {
         let id = run.id;
         if !run.state.is_final() {
-            let is_live = after.runs.get(&id) == Some(&run);
+            let is_live = after.runs.get(&id).is_some_and(|live| **live == run);
             return ensure("I8", is_live && entry.body.ended().is_none(), || {
                 format!("run {id} is {run:?}; the world has {:?}, and its entry {:?}", after.runs.get(&id), entry.body)
             });

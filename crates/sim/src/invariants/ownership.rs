@@ -124,7 +124,7 @@ impl Nodes {
 
 /// The runs that a write names, as they are before it.
 pub(crate) fn before_write(log: &Log, named: &[(RunId, u64)]) -> Vec<Option<Run>> {
-    log.look(|state| named.iter().map(|(id, _)| state.world.runs.get(id).cloned()).collect())
+    log.look(|state| named.iter().map(|(id, _)| state.world.runs.get(id).map(|run| Run::clone(run))).collect())
 }
 
 /// What names an old epoch or a lost one, or is answered as stale, has changed nothing.
@@ -143,7 +143,7 @@ pub(crate) fn after_write(
             let is_old = before.is_none_or(|run| run.epoch() != *epoch);
             let is_stale = answers[index] == RunWritten::Stale;
             if is_only && (is_old || is_stale || is_lost((*id, *epoch))) {
-                ensure("I2", state.world.runs.get(id) == before, || {
+                ensure("I2", state.world.runs.get(id).map(|run| &**run) == before, || {
                     format!("a write under epoch {epoch} changed run {id}, which was {before:?}")
                 })?;
             }

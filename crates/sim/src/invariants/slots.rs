@@ -118,7 +118,7 @@ impl Slots {
             })?;
         }
         for id in early {
-            let state = ends.get(&id).or_else(|| after.runs.get(&id)).map(|run| &run.state);
+            let state = ends.get(&id).or_else(|| after.runs.get(&id).map(|run| &**run)).map(|run| &run.state);
             let is_cancelled = matches!(state, Some(RunState::Finished { outcome: Outcome::Cancelled, .. }));
             ensure("I12", is_cancelled, || format!("run {id} was recorded before its time, and is {state:?}"))?;
         }
@@ -163,7 +163,7 @@ impl Slots {
             let Some(record) = world.schedules.get(&decided.version.schedule.id) else { continue };
             let id = record.schedule.id;
             let is_used_up = record.schedule.bounds.max_runs().is_some_and(|max| max <= record.schedule.runs_started);
-            let lives = || world.runs.values().any(|run| run.schedule == Some(id));
+            let lives = || world.live_runs().any(|run| run.schedule == Some(id));
             if is_used_up && !lives() {
                 let open = decided.first_open(record, until);
                 ensure("L5", open.is_none(), || format!("schedule {id} goes on after its last run: {open:?} came"))?;
@@ -174,7 +174,7 @@ impl Slots {
 
     /// Every run that no node has claimed stands where the zone data of its plan puts it.
     pub(crate) fn are_in_place(&self, world: &World) -> Check {
-        for run in world.runs.values().filter(|run| run.is_untouched() && run.key.is_slot()) {
+        for run in world.live_runs().filter(|run| run.is_untouched() && run.key.is_slot()) {
             let Some(decided) = run.schedule.and_then(|id| self.schedules.get(&id)) else { continue };
             let slot = decided.version.timetable.slot(&run.key);
             let is_active = decided.version.schedule.is_active();
@@ -488,7 +488,7 @@ impl Decided {
         let Some(record) = world.schedules.get(&id) else { return Ok(()) };
         // When as many runs are recorded as may start, the cursor rests.
         let is_unstarted = |run: &&Run| run.schedule == Some(id) && !run.has_started;
-        let unstarted = || withdrawn + world.runs.values().filter(is_unstarted).count() as u64;
+        let unstarted = || withdrawn + world.live_runs().filter(is_unstarted).count() as u64;
         let is_exhausted =
             schedule.bounds.max_runs().is_some_and(|max| max <= record.schedule.runs_started + unstarted());
         if is_exhausted || matches!(schedule.state, ScheduleState::Ended(_)) {

@@ -285,7 +285,7 @@ impl Bench {
 
     /// Claims up to `limit` runs. The node's lease is renewed first: leases are not what most claims are about.
     pub fn claim(&self, node: NodeId, limit: usize) -> Vec<Run> {
-        self.claimed(node, limit).runs.into_iter().map(|claimed| claimed.run).collect()
+        self.claimed(node, limit).runs.into_iter().map(|claimed| Run::clone(&claimed.run)).collect()
     }
 
     /// Claims up to `limit` runs, with all that a claim tells.

@@ -97,7 +97,7 @@ fn check_fold(bench: &Bench) {
     let (base, entries) = (base(bench), bench.entries());
     assert_eq!(entries.first().map_or(bench.seq(), |entry| entry.seq - 1), base.seq, "entries begin behind the base");
     let world = fold(base, &entries);
-    let mut runs: Vec<_> = world.runs.into_values().collect();
+    let mut runs: Vec<_> = world.live_runs().cloned().collect();
     runs.sort_by_key(|run| (run.scheduled_at, run.id));
     assert_eq!(live_runs(bench), runs);
     let schedules: Vec<_> = world.schedules.into_values().map(|record| record.schedule).collect();

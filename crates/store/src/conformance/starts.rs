@@ -41,7 +41,7 @@ pub fn a_start_claims_and_begins_in_one_transaction(bench: &mut Bench) {
     let node = bench.join("a");
     let started = start(bench, &request(bench, node));
     assert_eq!((ids(&started), started.count), (vec![run], 1));
-    assert_eq!(started.runs[0].run, bench.run(run), "what the node gets is what is written");
+    assert_eq!(*started.runs[0].run, bench.run(run), "what the node gets is what is written");
     assert!(matches!(started.runs[0].run.state, RunState::Running { owner, .. } if owner == node));
     assert_eq!(started.runs[0].run.state.tally().attempt, 1);
     let again = request(bench, node);

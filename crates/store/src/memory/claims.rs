@@ -1,6 +1,7 @@
 //! Claiming, settling, finishing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -55,7 +56,7 @@ impl Claims for MemoryStore {
         for (newer, _) in chosen.iter().zip(&decisions).filter(|(_, admitted)| admitted.replaces) {
             let is_replaced = |other: &&Run| other.schedule == newer.run.schedule && other.is_replaced_by(&newer.run);
             let replaced: Vec<RunId> =
-                self.look(|state| state.world.runs.values().filter(is_replaced).map(|it| it.id).collect());
+                self.look(|state| state.world.live_runs().filter(is_replaced).map(|it| it.id).collect());
             for id in replaced {
                 self.cancel(now, id, None).await?;
                 claimed.has_replaced = true;
@@ -152,17 +153,17 @@ impl State {
         let is_running = |run: &&Run| matches!(run.state, RunState::Running { .. }) && !run.is_cancelling;
         let is_owned = |run: &&Run| run.owner() == Some(request.claim.node);
         let is_dying = |run: &Run| request.held.iter().any(|(held, _)| *held == run.id);
-        let owned = self.world.runs.values().filter(is_running).filter(is_owned);
+        let owned = self.world.live_runs().filter(is_running).filter(is_owned);
         let unheard = owned.filter(|run| !begun.contains(&(run.id, run.epoch())) && !is_dying(run));
         let schedule =
             |run: &Run| run.schedule.and_then(|id| self.world.schedules.get(&id)).map(|it| it.schedule.clone());
-        unheard.map(|run| StartedRun { run: run.clone(), schedule: schedule(run) }).collect()
+        unheard.map(|run| StartedRun { run: Arc::new(run.clone()), schedule: schedule(run) }).collect()
     }
 
     /// Runs whose time is over, at most [`SWEEP_MAX`] of them.
     fn overdue(&self, request: &ClaimRequest) -> Overdue {
         let (now, limits) = (request.now, &*request.limits);
-        let planned = || self.world.runs.values().filter(|run| run.planned_for().is_some());
+        let planned = || self.world.live_runs().filter(|run| run.planned_for().is_some());
         let is_full = self.is_full(limits);
         let mut expired: Vec<(Timestamp, RunId, bool)> = planned()
             .filter_map(|run| Some((run, run.expires_at.filter(|expires_at| *expires_at < now)?)))
@@ -199,7 +200,7 @@ impl State {
             RunState::Waiting { wait_until, .. } if wait_until <= now => Some((wait_until, run.id)),
             _ => None,
         };
-        let mut waited: Vec<(Timestamp, RunId)> = self.world.runs.values().filter_map(waits_until).collect();
+        let mut waited: Vec<(Timestamp, RunId)> = self.world.live_runs().filter_map(waits_until).collect();
         waited.sort_unstable();
         waited.truncate(SWEEP_MAX - expired.len() - agent_gone.len() - overlapping.len());
         Overdue { expired, agent_gone, overlapping, waited: waited.into_iter().map(|(_, id)| id).collect() }
@@ -231,7 +232,7 @@ impl State {
             let Some((lane, id)) = first else { break };
             let event = punctual_core::run::RunEvent::Claimed { owner: request.node, at: now };
             let run = draft_world.world.runs.get_mut(&id).expect("it was just found");
-            run.take(&event, now).expect("it is planned and due");
+            Arc::make_mut(run).take(&event, now).expect("it is planned and due");
             *taken_of.entry(lane.clone()).or_default() += 1;
             draft_world.turns.insert(lane, now);
             taken.push(id);
@@ -266,7 +267,7 @@ impl State {
         if self.is_full(&request.limits) {
             return heads;
         }
-        for run in self.world.runs.values() {
+        for run in self.world.live_runs() {
             let Some(due_at) = run.planned_for() else { continue };
             if !request.agents.contains(run.terms.work.agent()) || self.world.is_blocked(run) {
                 continue;
@@ -280,14 +281,14 @@ impl State {
 
     /// Whether as many runs hold a place as may in all.
     fn is_full(&self, limits: &Limits) -> bool {
-        let held = self.world.runs.values().filter(|run| run.owner().is_some()).count();
+        let held = self.world.live_runs().filter(|run| run.owner().is_some()).count();
         limits.global.is_some_and(|max| max as usize <= held)
     }
 
     /// How many runs hold places that a lane shares.
     fn held(&self, lane: &Lane) -> Held {
         let mut held = Held::default();
-        for run in self.world.runs.values().filter(|run| run.owner().is_some()) {
+        for run in self.world.live_runs().filter(|run| run.owner().is_some()) {
             let other = Lane::of(&run.terms);
             held.agent += u32::from(other.agent == lane.agent);
             held.project += u32::from(lane.project.is_some() && other.project == lane.project);
@@ -302,7 +303,7 @@ impl State {
         let run = self.world.runs[&id].clone();
         let record = run.schedule.and_then(|id| self.world.schedules.get(&id));
         let is_other = |other: &&Run| other.schedule == run.schedule && !later.contains(&other.id);
-        let is_busy = run.schedule.is_some() && self.world.runs.values().filter(is_other).any(Run::is_active);
+        let is_busy = run.schedule.is_some() && self.world.live_runs().filter(is_other).any(Run::is_active);
         ClaimedRun { schedule: record.map(|record| record.schedule.clone()), is_busy, run }
     }
 
@@ -311,9 +312,9 @@ impl State {
         let heads = self.open_heads(request);
         let due = heads.values().map(|(due_at, _)| *due_at).filter(|due_at| request.now < *due_at);
         // At its last instant a run may still begin: its time is over a moment later.
-        let planned = || self.world.runs.values().filter(|run| run.planned_for().is_some());
+        let planned = || self.world.live_runs().filter(|run| run.planned_for().is_some());
         let expires = planned().filter_map(|run| run.expires_at?.checked_add(MOMENT).ok());
-        let waits = self.world.runs.values().filter_map(|run| match run.state {
+        let waits = self.world.live_runs().filter_map(|run| match run.state {
             RunState::Waiting { wait_until, .. } => Some(wait_until),
             _ => None,
         });

@@ -111,7 +111,7 @@ impl State {
     }
 
     fn owned(&self, node: NodeId) -> Vec<RunId> {
-        self.world.runs.values().filter(|run| run.owner() == Some(node)).map(|run| run.id).collect()
+        self.world.live_runs().filter(|run| run.owner() == Some(node)).map(|run| run.id).collect()
     }
 
     pub(super) fn remove_node(&mut self, node: NodeId, now: Timestamp, is_lost: bool) {

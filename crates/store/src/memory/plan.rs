@@ -119,13 +119,13 @@ impl Plan for MemoryStore {
 impl Runs for MemoryStore {
     async fn run(&self, id: RunId) -> Result<Option<Run>> {
         let state = self.state();
-        let live = state.world.runs.get(&id).cloned();
+        let live = state.world.runs.get(&id).map(|run| Run::clone(run));
         Ok(live.or_else(|| state.ended(id).map(|ended| state.ended_run(ended))))
     }
 
     async fn live_counts(&self, now: Timestamp) -> Result<LiveCounts> {
         let mut counts = LiveCounts::default();
-        for run in self.state().world.runs.values() {
+        for run in self.state().world.live_runs() {
             match run.state {
                 RunState::Planned { due_at, .. } => {
                     counts.planned += 1;
@@ -145,7 +145,7 @@ impl Runs for MemoryStore {
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>> {
         let state = self.state();
-        let live = state.world.runs.values().cloned();
+        let live = state.world.live_runs().cloned();
         let ended = state.entries.iter().filter_map(EndedRun::of).map(|ended| state.ended_run(ended));
         let mut runs: Vec<Run> = live.chain(ended).filter(|run| filter.finds(run)).collect();
         runs.sort_by_key(|run| (run.scheduled_at, run.id));
@@ -202,7 +202,7 @@ impl Runs for MemoryStore {
 
 impl State {
     fn runs_of(&self, schedule: ScheduleId) -> impl Iterator<Item = &Run> {
-        self.world.runs.values().filter(move |run| run.schedule == Some(schedule))
+        self.world.live_runs().filter(move |run| run.schedule == Some(schedule))
     }
 
     pub(super) fn task(&self, record: &ScheduleRecord) -> PlanTask {
@@ -216,7 +216,7 @@ impl State {
 
     /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.
     pub(super) fn note_agents(&mut self, draft: &Draft, now: Timestamp) {
-        for run in draft.world.runs.values().filter(|run| run.planned_for().is_some()) {
+        for run in draft.world.live_runs().filter(|run| run.planned_for().is_some()) {
             self.agents_seen.entry(run.terms.work.agent().to_owned()).or_insert(now);
         }
     }

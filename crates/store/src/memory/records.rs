@@ -56,6 +56,6 @@ impl State {
                 executed_at: Some(record.executed_at),
             })
         });
-        ended.chain(self.world.runs.values().filter_map(begun))
+        ended.chain(self.world.live_runs().filter_map(begun))
     }
 }

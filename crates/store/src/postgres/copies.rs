@@ -185,7 +185,7 @@ impl CopyRows {
             seq: after.seq,
             same_definition: schedules.iter().map(|(id, _)| *id).filter(is_same).collect(),
             schedules,
-            runs: changed_runs(before, after).map(|(id, run)| (id, run.cloned())).collect(),
+            runs: changed_runs(before, after).map(|(id, run)| (id, run)).collect(),
             rest: Some(Rest::of(after)).filter(|rest| *rest != Rest::of(before)),
             ..SnapshotPiece::default()
         };
@@ -231,7 +231,7 @@ fn put_schedules(world: &mut World, rows: &[Row]) -> Done<()> {
 fn put_runs(world: &mut World, rows: &[Row], reader: &mut RunReader) -> Done<()> {
     for row in rows {
         let run = reader.read(get(row, 2)?, get(row, 3)?, among(&world.schedules))?;
-        world.runs.insert(run.id, run);
+        world.runs.insert(run.id, Arc::new(run));
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ fn fold(connection: &Connection, base: Head, entries: &[Entry]) -> Done<()> {
     }
     for (id, run) in changed_runs(&before, &after) {
         // Each has its own terms: its schedule may change without it.
-        BASE.put_run(connection, id, run, None)?;
+        BASE.put_run(connection, id, run.as_deref(), None)?;
     }
     let rest = Rest::of(&after);
     if Rest::of(&before) != rest {

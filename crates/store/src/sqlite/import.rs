@@ -59,7 +59,7 @@ impl Import {
     fn base(&mut self, base: &World) -> Done<()> {
         let connection = &self.session.connection;
         base.schedules.values().try_for_each(|record| BASE.put_schedule(connection, record, true))?;
-        base.runs.values().try_for_each(|run| BASE.put_run(connection, run.id, Some(run), None))?;
+        base.live_runs().try_for_each(|run| BASE.put_run(connection, run.id, Some(run), None))?;
         if let Some(rest) = SnapshotPiece::of(base).rest {
             BASE.put_rest(connection, &rest)?;
         }

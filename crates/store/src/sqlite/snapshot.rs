@@ -3,6 +3,7 @@
 //! The snapshot follows the state, the base follows the beginning of the journal; both have tables of the same shape.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use punctual_core::journal::{ScheduleRecord, World};
 use punctual_core::run::Run;
@@ -158,7 +159,7 @@ impl Tables {
         while let Some(row) = rows.next()? {
             let terms = row.get_ref(1)?.as_str_or_null().map_err(Fault::damaged)?;
             let run = reader.read(text(row, 0)?, terms, among(&into.schedules))?;
-            into.runs.insert(run.id, run);
+            into.runs.insert(run.id, Arc::new(run));
         }
         Ok(())
     }
@@ -228,7 +229,7 @@ pub(super) fn write(connection: &Connection, piece: &SnapshotPiece, state: &Worl
     }
     for (id, run) in &piece.runs {
         let schedule = run.as_ref().and_then(|run| run.schedule).and_then(|id| state.schedules.get(&id));
-        SNAPSHOT.put_run(connection, *id, run.as_ref(), schedule.map(|record| &*record.schedule))?;
+        SNAPSHOT.put_run(connection, *id, run.as_deref(), schedule.map(|record| &*record.schedule))?;
     }
     if let Some(rest) = &piece.rest {
         SNAPSHOT.put_rest(connection, rest)?;

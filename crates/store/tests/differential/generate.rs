@@ -54,7 +54,7 @@ impl Generator {
     }
 
     fn op(&mut self, state: &State) -> Op {
-        let is_any = |is: fn(&RunState) -> bool| state.world.runs.values().any(|run| is(&run.state));
+        let is_any = |is: fn(&RunState) -> bool| state.world.live_runs().any(|run| is(&run.state));
         let has_claimed = is_any(|state| matches!(state, RunState::Claimed { .. }));
         let has_running = is_any(|state| matches!(state, RunState::Running { .. }));
         match self.dice.below(100) {
@@ -89,7 +89,7 @@ impl Generator {
     /// A run that is as wanted; any other, or none at all, sometimes.
     fn run_in(&mut self, state: &State, is_wanted: impl Fn(&Run) -> bool) -> RunNumber {
         let wanted: Vec<RunNumber> =
-            state.world.runs.values().filter(|run| is_wanted(run)).map(|run| run.id.0.as_u128()).collect();
+            state.world.live_runs().filter(|run| is_wanted(run)).map(|run| run.id.0.as_u128()).collect();
         match self.dice.any(&wanted) {
             Some(run) if self.percent(90) => run,
             _ => self.any_run(state),
@@ -121,7 +121,7 @@ impl Generator {
 
     /// The epoch of a run, or another one.
     fn epoch(&mut self, run: RunNumber, state: &State) -> u64 {
-        let live = state.world.runs.get(&super::names::run_id(run)).map(Run::epoch);
+        let live = state.world.runs.get(&super::names::run_id(run)).map(|run| run.epoch());
         let ended = || ended(state).find(|ended| ended.id.0.as_u128() == run).map(|ended| ended.epoch);
         let epoch = live.or_else(ended).unwrap_or(1);
         if self.percent(92) { epoch } else { (epoch + 1).saturating_sub(self.dice.below(3) as u64) }

@@ -50,7 +50,7 @@ impl Checks {
                 "a run that is due finds another at work, and was not answered".to_owned()
             })?;
         }
-        for run in state.world.runs.values() {
+        for run in state.world.live_runs() {
             let is_known = run.owner().is_none_or(|owner| state.nodes.contains_key(&owner));
             ensure(is_known, || format!("the owner of run {} is gone", run.id))?;
         }
@@ -91,7 +91,7 @@ impl Checks {
             if let Body::ScheduleDeleted { schedule, .. } = &entry.body {
                 self.started.remove(schedule);
             }
-            self.check_end(entry, before)?;
+            self.check_end(entry, before.map(std::sync::Arc::unwrap_or_clone))?;
         }
         self.started.retain(|id, _| self.folded.schedules.contains_key(id));
         for (id, record) in &self.folded.schedules {
@@ -164,7 +164,7 @@ impl Checks {
     /// What holds of each run, and between it and what it was before.
     fn check_runs(&self, world: &World) -> Checked {
         let mut slots = BTreeSet::new();
-        for run in world.runs.values() {
+        for run in world.live_runs() {
             let id = run.id;
             let tally = run.state.tally();
             let max = run.terms.retry.max_attempts.get();
@@ -189,7 +189,7 @@ impl Checks {
     /// Each run that was claimed, one after another: it was due, nobody's, unblocked, and there was a place for it.
     fn check_claim(&self, claimed: &[RunId], now: Timestamp, agents: &[&str], limits: &Limits) -> Checked {
         // A sweep comes first: what it has answered is not claimed, and holds no place.
-        let mut runs: BTreeMap<RunId, Run> = self.before.runs.clone();
+        let mut runs: BTreeMap<RunId, Run> = self.before.live_runs().map(|run| (run.id, run.clone())).collect();
         let has_ended = |run: &Run| self.folded.runs.get(&run.id).is_none_or(|now| now.state.is_final());
         runs.retain(|_, run| run.owner().is_none() || !has_ended(run));
         for id in claimed {
@@ -210,11 +210,11 @@ impl Checks {
     /// Whether a run that skips or replaces is due beside another that was at work before this claim, and still waits.
     fn has_left_overlap(&self, claimed: &[RunId], now: Timestamp) -> bool {
         let works = |it: &Run| it.is_active() && !claimed.contains(&it.id);
-        let has_work = |run: &Run| self.folded.runs.values().any(|it| it.schedule == run.schedule && works(it));
+        let has_work = |run: &Run| self.folded.live_runs().any(|it| it.schedule == run.schedule && works(it));
         // What this very claim has let go by answering whom it follows is for the next one.
         let follows = |run: &Run| run.follows.and_then(|leader| self.before.runs.get(&leader));
         let may_go = |run: &Run| follows(run).is_none_or(|leader| leader.has_started || leader.state.is_final());
-        self.folded.runs.values().any(|run| {
+        self.folded.live_runs().any(|run| {
             let is_due = matches!(run.state, RunState::Planned { due_at, resumes: false, .. } if due_at <= now);
             let is_asked = run.schedule.is_some() && !run.is_parked && may_go(run);
             let answers = matches!(run.terms.overlap, Overlap::Skip | Overlap::Replace);

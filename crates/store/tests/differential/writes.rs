@@ -106,7 +106,7 @@ impl Generator {
         let id = schedule_id(schedule);
         let errs = can_err && self.dice.chance(10);
         let is_its = |run: &&Run| run.schedule == Some(id) || errs;
-        let runs = state.world.runs.values().filter(is_its);
+        let runs = state.world.live_runs().filter(is_its);
         runs.filter(|run| errs || run.planned_for().is_some()).map(|run| run.id.0.as_u128()).collect()
     }
 
@@ -157,7 +157,7 @@ impl Generator {
         if self.dice.chance(2) {
             // Somebody else's id, or somebody else's slot. Not the id of one that may be gone when this is written: an id is
             // given once.
-            let all: Vec<&Run> = state.world.runs.values().collect();
+            let all: Vec<&Run> = state.world.live_runs().collect();
             if let Some(other) = self.dice.any(&all) {
                 let (id, key) = (other.id.0.as_u128(), millis(other.scheduled_at));
                 let stays = !other.is_untouched() && self.dice.chance(50);

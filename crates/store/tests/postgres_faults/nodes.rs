@@ -79,7 +79,12 @@ impl Handle {
         loop {
             self.carry_out(&mine);
             let count = done.fetch_add(mine.len(), Ordering::Relaxed) + mine.len();
-            mine = self.claim(node, 1 + dice.below(16) as usize).runs.into_iter().map(|claimed| claimed.run).collect();
+            mine = self
+                .claim(node, 1 + dice.below(16) as usize)
+                .runs
+                .into_iter()
+                .map(|claimed| Run::clone(&claimed.run))
+                .collect();
             if until <= count {
                 return;
             }

@@ -36,7 +36,7 @@ impl Told {
                     held.remove(&id)
                 };
             }
-            let runs: Vec<&Run> = held.iter().map(|id| &told.world.runs[id]).collect();
+            let runs: Vec<&Run> = held.iter().map(|id| &*told.world.runs[id]).collect();
             look(entry, &runs);
         }
         told

@@ -123,7 +123,7 @@ impl Node {
             wake_at = wake_at.min(unless_poll(round.wake_at, now));
             did |= !round.started.is_empty() || round.has_more_due;
             for started in round.started {
-                self.begin(started.run, now, boot, &way);
+                self.begin(Run::clone(&started.run), now, boot, &way);
             }
         }
         let ends = self.held.values().filter_map(|held| held.ends.as_ref().map(|(at, _)| *at)).min();

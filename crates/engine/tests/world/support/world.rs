@@ -165,7 +165,7 @@ impl World {
         let now = self.now;
         let quarter = Timestamp::from_second((now.as_second() / 900 + 1) * 900).unwrap();
         self.look(|state| {
-            let runs = state.world.runs.values().flat_map(|run| {
+            let runs = state.world.live_runs().flat_map(|run| {
                 let wait_until = match run.state {
                     RunState::Waiting { wait_until, .. } => Some(wait_until),
                     _ => None,
@@ -376,7 +376,7 @@ impl World {
 
     /// How many runs are claimed or at work.
     pub(crate) fn count_held(&self) -> usize {
-        self.look(|state| state.world.runs.values().filter(|run| run.owner().is_some()).count())
+        self.look(|state| state.world.live_runs().filter(|run| run.owner().is_some()).count())
     }
 
     /// Every run of a schedule in a few words: its slot and its state; `m` for one that a person asked for.

@@ -35,7 +35,6 @@ struct Inner {
 struct Held {
     stopper: Stopper,
     why: Option<WhyStopped>,
-    label: String,
 }
 
 /// What a node has in its hands.
@@ -96,18 +95,18 @@ impl Holdings {
 
     /// Takes up work, unless it is too late for that: whoever asked was held up for so long that the run may be somebody
     /// else's by now.
-    pub fn begin(&self, attempt: Attempt, label: &str, boot: Duration) -> Option<Stop> {
+    pub fn begin(&self, attempt: Attempt, boot: Duration) -> Option<Stop> {
         if self.fence(boot) != StopLevel::GoOn {
             return None;
         }
         let (stopper, stop) = stop_pair();
-        self.inner().held.insert(attempt, Held { stopper, why: None, label: label.to_owned() });
+        self.inner().held.insert(attempt, Held { stopper, why: None });
         Some(stop)
     }
 
-    /// Lets go of work that has ended, and says what people call it.
-    pub fn end(&self, attempt: Attempt) -> Option<String> {
-        self.inner().held.remove(&attempt).map(|held| held.label)
+    /// Lets go of work that has ended.
+    pub fn end(&self, attempt: Attempt) {
+        self.inner().held.remove(&attempt);
     }
 
     /// Lets go of work that has ended and whose end is not reported, as it may be another node's.
@@ -214,7 +213,7 @@ mod tests {
         let holdings = Holdings::new(Some(LEASE));
         holdings.renewed(seconds(70), LEASE);
         let attempt = (RunId(Uuid::nil()), 1);
-        let stop = holdings.begin(attempt, "it", seconds(71)).expect("the lease is young");
+        let stop = holdings.begin(attempt, seconds(71)).expect("the lease is young");
         assert_eq!(holdings.enforce(seconds(71)), seconds(19));
         assert_eq!((stop.level(), holdings.enforce(seconds(90))), (GoOn, seconds(8)));
         assert_eq!((stop.level(), holdings.why(attempt)), (Ask, Some(WhyStopped::Lost)));
@@ -226,22 +225,22 @@ mod tests {
     fn nothing_begins_when_somebody_else_may_have_it() {
         let holdings = Holdings::new(Some(LEASE));
         holdings.renewed(seconds(70), LEASE);
-        assert!(holdings.begin((RunId(Uuid::nil()), 1), "it", seconds(95)).is_none());
+        assert!(holdings.begin((RunId(Uuid::nil()), 1), seconds(95)).is_none());
         assert!(holdings.is_empty());
         // On a store that nobody else can have, nobody can.
-        assert!(Holdings::new(None).begin((RunId(Uuid::nil()), 1), "it", seconds(95)).is_some());
+        assert!(Holdings::new(None).begin((RunId(Uuid::nil()), 1), seconds(95)).is_some());
     }
 
     #[test]
     fn an_older_epoch_that_still_dies_is_not_the_new_one() {
         let holdings = Holdings::new(None);
         let id = RunId(Uuid::nil());
-        let old = holdings.begin((id, 1), "it", seconds(1)).expect("nobody else can");
+        let old = holdings.begin((id, 1), seconds(1)).expect("nobody else can");
         holdings.stop((id, 1), Now, WhyStopped::Lost);
-        let new = holdings.begin((id, 2), "it", seconds(2)).expect("nobody else can");
+        let new = holdings.begin((id, 2), seconds(2)).expect("nobody else can");
         assert_eq!((old.level(), new.level()), (Now, GoOn));
         assert_eq!(holdings.why((id, 1)), Some(WhyStopped::Lost));
-        assert_eq!(holdings.end((id, 1)).as_deref(), Some("it"));
+        holdings.end((id, 1));
         assert_eq!(holdings.held(), [(id, 2)].into());
     }
 }

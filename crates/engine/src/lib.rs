@@ -6,6 +6,7 @@
 
 pub mod approvals;
 mod batch;
+mod begin;
 pub mod checks;
 pub mod claimer;
 pub mod clock;

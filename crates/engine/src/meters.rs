@@ -1,7 +1,7 @@
 //! Meters: what this process has done since it started, for whoever watches it. Nothing is decided by them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use punctual_core::RunId;
@@ -24,7 +24,7 @@ pub struct Counts {
     pub lateness: [u64; LATENESS_STEPS.len() + 1],
     /// The sum of all lateness, in seconds.
     pub lateness_sum: f64,
-    at_work: BTreeMap<RunId, Run>,
+    at_work: BTreeMap<RunId, Arc<Run>>,
 }
 
 /// What attempts have come to.
@@ -56,13 +56,13 @@ impl Counts {
 
 impl Meters {
     /// The work of a run begins. A retry, or what goes on after a stop, has been on time once: its delay is no lateness.
-    pub(crate) fn began(&self, run: &Run, now: Timestamp) {
+    pub(crate) fn began(&self, run: &Arc<Run>, now: Timestamp) {
         let mut counts = self.counts();
         let tally = run.state.tally();
         if tally.attempt <= 1 && tally.losses == 0 {
             counts.note_lateness(now.duration_since(run.due_at));
         }
-        counts.at_work.insert(run.id, run.clone());
+        counts.at_work.insert(run.id, Arc::clone(run));
     }
 
     /// The end of a run's work has been written; or it is not this node's to say.

@@ -5,15 +5,13 @@
 //! and what is its own can be compared. One fences: it stops work in time when the others hang, in a call of the store or
 //! because nothing is left to run them, and so has a thread of its own. Only waiting is interrupted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::run::{FailureCode, Outcome, Report, ReportedError, Run, RunEvent, RunState};
-use punctual_core::schedule::{Occasion, Schedule, Workflow};
-use punctual_core::time::Zones;
+use punctual_core::run::{Outcome, Report, RunEvent, RunState};
 use punctual_core::{NodeId, RunId};
 use punctual_store::{AttemptReport, Hint, RunWritten, Store, StoreError, catch_panic};
 use tokio::sync::{Notify, mpsc};
@@ -21,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::batch;
-use crate::claimer::{Claimer, Free, StartedRun, idempotency_key};
+use crate::begin::{Beginning, Label, WorkEnd};
+use crate::claimer::{Claimer, Free, StartedRun};
 use crate::clock::{Clock, ClockStep, ClockWatch};
 use crate::holdings::{Attempt, Holdings, WhyStopped};
 use crate::housekeeping::Housekeeping;
@@ -29,12 +28,12 @@ use crate::ids::Ids;
 use crate::keeper::Keeper;
 use crate::loops::Loops;
 use crate::meters::Meters;
-use crate::output::{Press, Printer};
+use crate::output::Press;
 use crate::planner::{Planner, later};
 use crate::planner_lease::{self, Term};
 use crate::refused::{RefusedReports, refused_report};
 use crate::roster::Class;
-use crate::runner::{Assignment, Ending, Finish, InputsGiven, RunContext, Runners, StopLevel, WorkflowGiven};
+use crate::runner::{Ending, Runners, StopLevel};
 use crate::settings::Settings;
 use crate::spawn::Spawn;
 
@@ -176,6 +175,8 @@ struct Incarnation {
     /// What of it is carried out by other servers.
     remote: BTreeSet<Attempt>,
     at_work: usize,
+    /// Attempts whose end is not written.
+    begun: BTreeMap<Attempt, StartedRun>,
     ends: (mpsc::UnboundedSender<WorkEnd>, mpsc::UnboundedReceiver<WorkEnd>),
     reports: Vec<AttemptReport>,
     /// Those of them that the store refuses.
@@ -217,38 +218,6 @@ impl SteppedClock {
     }
 }
 
-/// How the work of an attempt ended.
-struct WorkEnd {
-    run: RunId,
-    epoch: u64,
-    finish: Finish,
-}
-
-/// Tells of the end of work however it comes, also when its runner panics.
-struct EndOnDrop {
-    to: mpsc::UnboundedSender<WorkEnd>,
-    run: RunId,
-    epoch: u64,
-    finish: Option<Finish>,
-}
-
-impl EndOnDrop {
-    fn tell(mut self, finish: Finish) {
-        self.finish = Some(finish);
-    }
-}
-
-impl Drop for EndOnDrop {
-    fn drop(&mut self) {
-        let finish = self.finish.take().unwrap_or_else(|| {
-            error!(run.id = %self.run, "the runner of run {} has failed", self.run);
-            panicked()
-        });
-        // A node that is gone does not ask any more.
-        self.to.send(WorkEnd { run: self.run, epoch: self.epoch, finish }).ok();
-    }
-}
-
 impl Incarnation {
     fn new(parts: &Parts, node: NodeId) -> Incarnation {
         let (store, settings) = (Arc::clone(&parts.store), Arc::clone(&parts.settings));
@@ -263,6 +232,7 @@ impl Incarnation {
             holdings,
             remote: BTreeSet::new(),
             at_work: 0,
+            begun: BTreeMap::new(),
             ends: mpsc::unbounded_channel(),
             reports: vec![],
             refused: RefusedReports::default(),
@@ -419,7 +389,7 @@ impl Incarnation {
         };
         // What was started begins, whatever became of the ends.
         let round = round?;
-        round.started.into_iter().for_each(|started| self.start(started, now));
+        self.start(round.started, now);
         written?;
         let left = self.free(&self.holdings.held());
         let has_room = !is_paused && (0 < left.process || 0 < left.remote);
@@ -452,42 +422,37 @@ impl Incarnation {
         Ok(self.keeper.tick(now, boot).await?.wake_at)
     }
 
-    /// Begins the work of a run. It is written as running already.
-    fn start(&mut self, started: StartedRun, now: Timestamp) {
-        let run = &started.run;
-        let (id, epoch) = (run.id, run.epoch());
-        let label = label(&started);
-        let Some(stop) = self.holdings.begin((id, epoch), &label, self.parts.clock.boot()) else {
-            warn!(run.id = %id, "{label} is not begun: the store took so long that it may be another node's");
+    /// Begins the work of runs. They are written as running already.
+    fn start(&mut self, started: Vec<StartedRun>, now: Timestamp) {
+        let begins: Vec<Beginning> = started.into_iter().filter_map(|started| self.take_up(started)).collect();
+        if begins.is_empty() {
             return;
+        }
+        let (parts, press) = (self.parts.clone(), self.press.clone());
+        // Beside the loop, which asks the store for more meanwhile.
+        self.parts.spawn.spawn(Box::pin(async move {
+            begins.into_iter().for_each(|begins| begins.begin(&parts, press.as_ref(), now));
+        }));
+    }
+
+    /// Holds a run whose work begins, unless it may be another node's.
+    fn take_up(&mut self, started: StartedRun) -> Option<Beginning> {
+        let run = &started.run;
+        let attempt = (run.id, run.epoch());
+        let Some(stop) = self.holdings.begin(attempt, self.parts.clock.boot()) else {
+            let label = Label(&started);
+            warn!(run.id = %run.id, "{label} is not begun: the store took so long that it may be another node's");
+            return None;
         };
         if started.schedule.as_ref().is_some_and(|schedule| schedule.may_end()) {
-            self.may_end_schedule.insert(id);
+            self.may_end_schedule.insert(run.id);
         }
-        self.parts.meters.began(run, now);
-        let press = self.press.as_ref();
-        let printer = press.map_or_else(Printer::nowhere, |it| it.printer(id, epoch, run.state.tally().attempt));
-        let assignment = assignment(&started, &self.parts.settings.zones, printer.clone(), now);
-        let agent = run.terms.work.agent();
-        if self.parts.settings.roster.now().class_of(agent) == Class::Remote {
-            self.remote.insert((id, epoch));
+        if self.parts.settings.roster.now().class_of(run.terms.work.agent()) == Class::Remote {
+            self.remote.insert(attempt);
         }
-        let runner = self.parts.runners.get(agent);
-        let end = EndOnDrop { to: self.ends.0.clone(), run: id, epoch, finish: None };
-        let clock = Arc::clone(&self.parts.clock);
-        self.parts.spawn.spawn(Box::pin(async move {
-            let finish = match runner {
-                Some(runner) => runner.run(assignment, stop).await,
-                None => no_runner(),
-            };
-            // Here and not in the loop: a store that is slow to take output must not keep the lease waiting.
-            if !printer.flush(&*clock).await {
-                warn!(run.id = %id, "the output of run {id} is not stored yet; its end is told without it");
-            }
-            end.tell(finish);
-        }));
         self.at_work += 1;
-        info!(run.id = %id, "{label} begins, try {}", started.run.state.tally().attempt);
+        self.begun.insert(attempt, started.clone());
+        Some(Beginning::new(started, stop, self.ends.0.clone()))
     }
 
     /// Waits for work that has been ended, up to a deadline: what does not hear is left behind.
@@ -512,6 +477,7 @@ impl Incarnation {
         let why = self.holdings.why((id, epoch));
         let Some(event) = event_of(&finish.ending, why, self.parts.clock.now()) else {
             self.holdings.end_unreported((id, epoch));
+            self.begun.remove(&(id, epoch));
             self.parts.meters.ended(id, None, self.parts.clock.now());
             return;
         };
@@ -602,14 +568,17 @@ impl Incarnation {
         if self.may_end_schedule.remove(&report.run) {
             self.parts.nudges.plan.notify_one();
         }
-        let label = self.holdings.end(attempt).unwrap_or_else(|| report.run.to_string());
+        self.holdings.end(attempt);
+        let begun = self.begun.remove(&attempt);
         let end = match written {
             RunWritten::Done(state) => {
-                tell_end(&label, &report, &state);
+                if let Some(begun) = &begun {
+                    tell_end(&Label(begun), &report, &state);
+                }
                 Some((report.event, report.report))
             }
             RunWritten::Stale => {
-                warn!(run.id = %report.run, "{label} was not this node's any more");
+                warn!(run.id = %report.run, "run {} was not this node's any more", report.run);
                 None
             }
         };
@@ -705,15 +674,8 @@ async fn plan_loop(parts: Parts, node: NodeId, term: Arc<Term>, stop: Cancellati
     }
 }
 
-/// What people call a run: its schedule and the time that it answers.
-fn label(started: &StartedRun) -> String {
-    let run = &started.run;
-    let name = started.schedule.as_ref().and_then(|schedule| schedule.name.clone());
-    format!("{} of {}", name.unwrap_or_else(|| run.terms.work.agent().to_owned()), run.scheduled_at)
-}
-
 /// Logs the end of an attempt: a failure that is final is for somebody to look at, a retry is not.
-fn tell_end(label: &str, report: &AttemptReport, state: &RunState) {
+fn tell_end(label: &Label<'_>, report: &AttemptReport, state: &RunState) {
     let said = report.report.error.as_ref().map(|error| &error.message).or(report.report.summary.as_ref());
     // What the work says of itself stays on its line.
     let said = said.map(|said| format!(": {}", said.escape_debug())).unwrap_or_default();
@@ -748,70 +710,6 @@ fn event_of(ending: &Ending, why: Option<WhyStopped>, now: Timestamp) -> Option<
             Some(RunEvent::Failed { at: now, code: *code, is_retryable: *is_retryable, retry_after: *retry_after })
         }
     }
-}
-
-fn assignment(started: &StartedRun, zones: &Zones, printer: Printer, now: Timestamp) -> Assignment {
-    let run = &started.run;
-    let work = &run.terms.work;
-    let workflow = work.workflow().map(|workflow| workflow_of(workflow, started, zones, now));
-    let inputs = workflow.as_ref().map_or_else(|| work.inputs(), |workflow| &workflow.input);
-    let read_until = started.schedule.as_ref().and_then(|schedule| schedule.read_until);
-    let context = RunContext {
-        run_id: run.id,
-        execution_id: run.id,
-        idempotency_key: idempotency_key(run),
-        attempt: run.state.tally().attempt,
-        epoch: run.epoch(),
-        scheduled_at: run.scheduled_at,
-        scheduled_time: run.scheduled_at.as_millisecond(),
-        execution_time: now.as_millisecond(),
-        schedule_id: run.schedule,
-        schedule_name: started.schedule.as_ref().and_then(|schedule| schedule.name.clone()),
-        agent_id: work.agent().to_owned(),
-        project_id: run.terms.project.clone(),
-        session_id: None,
-        prompt: work.prompt().to_owned(),
-        inputs: inputs.clone(),
-        inputs_policy: work.inputs_policy().map(|policy| InputsGiven::new(policy, run.scheduled_at, read_until)),
-        workflow: workflow.as_deref().map(WorkflowGiven::new),
-        manual: run.key.is_manual(),
-    };
-    Assignment { context, timeout: run.terms.timeout, printer, workflow }
-}
-
-/// The workflow that a run asks for, told about its times.
-fn workflow_of(workflow: &Workflow, started: &StartedRun, zones: &Zones, now: Timestamp) -> Box<Workflow> {
-    let run = &started.run;
-    let cron =
-        started.schedule.as_deref().filter(|_| run.key.is_slot()).and_then(|schedule| cron_of(schedule, run, zones));
-    let idempotency_key = idempotency_key(run);
-    Box::new(workflow.on(&Occasion {
-        run: run.id,
-        scheduled_at: run.scheduled_at,
-        started_at: now,
-        cron: cron.as_deref(),
-        idempotency_key: &idempotency_key,
-    }))
-}
-
-/// The cron that gave a run its slot, with its zone.
-fn cron_of(schedule: &Schedule, run: &Run, zones: &Zones) -> Option<String> {
-    let (cron, zone) = schedule.cron_at(run.scheduled_at, zones)?;
-    Some(format!("{} {zone}", cron.text()))
-}
-
-fn no_runner() -> Finish {
-    failed("agent_missing", "this node has no runner for the agent")
-}
-
-fn panicked() -> Finish {
-    failed("runner_failed", "the runner failed; this is a bug in Punctual")
-}
-
-fn failed(code: &str, message: &str) -> Finish {
-    let error = Some(ReportedError { code: code.to_owned(), message: message.to_owned() });
-    let ending = Ending::Failed { code: FailureCode::Error, is_retryable: true, retry_after: None };
-    Finish { ending, report: Report { error, ..Report::default() } }
 }
 
 #[cfg(test)]

@@ -21,17 +21,22 @@ pub(super) type GateKey = Arc<(Shared, Option<u32>)>;
 
 /// A lane, and its gates. Runs of one lane share it.
 #[derive(Debug, Clone)]
-pub(super) struct LaneKey(Arc<(Lane, Vec<(Shared, Option<u32>)>)>);
+pub(super) struct LaneKey(Arc<LaneWithGates>);
+
+#[derive(Debug)]
+struct LaneWithGates {
+    lane: Lane,
+    gates: Vec<(Shared, Option<u32>)>,
+}
 
 impl LaneKey {
     fn new(lane: Lane) -> LaneKey {
-        let gates = gates_of(&lane);
-        LaneKey(Arc::new((lane, gates)))
+        LaneKey(Arc::new(LaneWithGates { gates: gates_of(&lane), lane }))
     }
 
     /// Its gates, each with what the lane says about the limit.
     pub(super) fn gates(&self) -> &[(Shared, Option<u32>)] {
-        &self.0.1
+        &self.0.gates
     }
 }
 
@@ -39,7 +44,7 @@ impl std::ops::Deref for LaneKey {
     type Target = Lane;
 
     fn deref(&self) -> &Lane {
-        &self.0.0
+        &self.0.lane
     }
 }
 
@@ -65,7 +70,7 @@ impl PartialOrd for LaneKey {
 
 impl Ord for LaneKey {
     fn cmp(&self, other: &LaneKey) -> Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.0.cmp(&other.0.0) }
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.lane.cmp(&other.0.lane) }
     }
 }
 

@@ -185,7 +185,7 @@ impl CopyRows {
             seq: after.seq,
             same_definition: schedules.iter().map(|(id, _)| *id).filter(is_same).collect(),
             schedules,
-            runs: changed_runs(before, after).map(|(id, run)| (id, run)).collect(),
+            runs: changed_runs(before, after).collect(),
             rest: Some(Rest::of(after)).filter(|rest| *rest != Rest::of(before)),
             ..SnapshotPiece::default()
         };

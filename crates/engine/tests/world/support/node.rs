@@ -162,7 +162,7 @@ impl Node {
     }
 
     fn begin(&mut self, run: Run, now: Timestamp, boot: Duration, way: impl Fn(&str) -> Way) {
-        let Some(stop) = self.holdings.begin((run.id, run.epoch()), "a run", boot) else { return };
+        let Some(stop) = self.holdings.begin((run.id, run.epoch()), boot) else { return };
         let failed = |is_retryable, retry_after| RunEvent::Failed {
             at: now,
             code: FailureCode::Error,

@@ -21,6 +21,10 @@ use args::{Args, Workload};
 use database::Place;
 use measure::Stopwatch;
 
+/// The one that `punctual` has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let since = Stopwatch::start();
     let args = Args::parse();

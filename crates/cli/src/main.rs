@@ -102,6 +102,10 @@ fn long_version() -> String {
     format!("{}\nzone data: tzdata {} (bundled)", env!("CARGO_PKG_VERSION"), bundled_version())
 }
 
+/// Runs are made on one thread and let go on another, thousands a second: this one takes a sixth less time for it than the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // A server starts this program once more for each run of a process agent.
     if let Some(code) = punctual_agents::process::supervise_if_asked() {

@@ -16,6 +16,7 @@ use punctual_core::schedule::{
 };
 use punctual_core::time::{SlotKey, Timetable, Zones};
 use punctual_core::{Actor, By, RunId, ScheduleId};
+use punctual_kernel::change::outage;
 use punctual_kernel::due::{early_entry, next_of};
 use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
 use tracing::warn;
@@ -362,10 +363,30 @@ impl Editor {
                 now = outage.until;
             }
             let Some(write) = self.overdue(&subject, &mut recovering, now) else { return Ok((subject, now)) };
+            let write = self.unnoted_outage(&subject, now).await?.unwrap_or(write);
             // If somebody else was faster, they have answered it.
             self.store.plan(now, vec![write]).await?;
         }
         Err(EditError::Busy(id))
+    }
+
+    /// Marks a schedule that has slots to be answered with the outage that nobody has noted yet: no node has planned since the last
+    /// one stopped. They are for catch-up to decide, as if a node had come first.
+    ///
+    /// The lease is read after the schedule: if a node takes it in between and notes the outage, the write finds another schedule.
+    async fn unnoted_outage(&self, subject: &PlanSubject, now: Timestamp) -> Result<Option<PlanWrite>, EditError> {
+        let record = &subject.task.record;
+        if record.outage.is_some() {
+            return Ok(None);
+        }
+        let outage = outage(self.store.planned_until().await?, now);
+        Ok(outage.map(|outage| {
+            PlanBase::new(record, &self.settings).write(vec![], |entry| {
+                entry.plan_at = Some(now);
+                entry.zone_data.clone_from(&record.zone_data);
+                entry.outage = Some(outage);
+            })
+        }))
     }
 
     fn overdue(&self, subject: &PlanSubject, recovering: &mut Recovering, now: Timestamp) -> Option<PlanWrite> {

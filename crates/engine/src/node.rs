@@ -383,6 +383,7 @@ impl Incarnation {
             batch::write(&reports, |reports| store.finish(now, reports)),
             self.claimer.tick(now, free, &hands),
         );
+        let has_freed = !reports.is_empty();
         let written = match written {
             Ok(written) => self.take_written(reports, written, now).await,
             Err(error) => Err(error),
@@ -399,7 +400,9 @@ impl Incarnation {
         if round.awaits_planning {
             self.parts.nudges.plan.notify_one();
         }
-        if round.has_replaced || round.has_more_due || round.may_have_more && has_room {
+        // The places of what has ended may be free only since the store was asked what may begin.
+        let may_have_more = round.may_have_more || has_freed;
+        if round.has_replaced || round.has_more_due || may_have_more && has_room {
             return Ok(now);
         }
         Ok(round.wake_at.min(keep_at))

@@ -192,12 +192,25 @@ impl PlanWrite {
     }
 }
 
-/// Carries out a planning decision. After a conflict the draft is of no use any more.
-pub fn plan(draft: &mut Draft, write: PlanWrite) -> Written {
-    if is_as_expected(&draft.world, &write) && try_plan(draft, write).is_ok() {
+/// Carries out a planning decision. After a conflict the draft is of no use any more. `planned_until` is the end of the planner's
+/// lease.
+pub fn plan(draft: &mut Draft, write: PlanWrite, planned_until: Option<Timestamp>) -> Written {
+    let is_due = is_as_expected(&draft.world, &write) && !has_unnoted_outage(draft, &write, planned_until);
+    if is_due && try_plan(draft, write).is_ok() {
         return Written::Done;
     }
     Written::Conflict
+}
+
+/// Whether a write has slots run as if there was no outage, while nobody has planned for a while and that is not noted yet: what was
+/// missed is for catch-up to decide.
+fn has_unnoted_outage(draft: &Draft, write: &PlanWrite, planned_until: Option<Timestamp>) -> bool {
+    let record = draft.world.schedules.get(&write.schedule());
+    let is_unnoted = record.is_some_and(|record| record.outage.is_none() && record.schedule.is_active());
+    let runs = write.plan.iter().flat_map(|plan| &plan.runs);
+    is_unnoted
+        && outage(planned_until, draft.now).is_some()
+        && runs.into_iter().any(|run| run.scheduled_at <= draft.now)
 }
 
 fn is_as_expected(world: &World, write: &PlanWrite) -> bool {

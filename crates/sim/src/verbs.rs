@@ -252,6 +252,11 @@ impl Nodes for FaultyStore {
         self.write_and("take_planner", Upkeep, Needs::default(), take, committed).await
     }
 
+    async fn planned_until(&self) -> Result<Option<Timestamp>> {
+        let read = |it: &mut Transaction<'_>| Ok(it.cluster.planner.map(|planner| planner.until));
+        self.write("planned_until", Upkeep, Needs::default(), read).await
+    }
+
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
         self.write("note_outage", Write, Needs::default(), |it| it.note_outage(now, node, from)).await
     }

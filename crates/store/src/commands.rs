@@ -106,6 +106,12 @@ pub(crate) async fn bury(store: &impl Kept, now: Timestamp, dead: Vec<NodeLease>
     store.commit("taking runs from dead nodes", locking_nodes(), bury).await
 }
 
+/// Until when the planner's lease lasts or has lasted.
+pub(crate) async fn planned_until(store: &impl Kept) -> Result<Option<Timestamp>> {
+    let read = |transaction: &mut Transaction<'_>| Ok(transaction.cluster.planner.map(|planner| planner.until));
+    store.commit("reading the planner's lease", Needs::default(), read).await
+}
+
 pub(crate) async fn take_planner(store: &impl Kept, sign: &Sign) -> Result<PlannerLease> {
     let sign = sign.clone();
     let take = move |transaction: &mut Transaction<'_>| transaction.take_planner(&sign);

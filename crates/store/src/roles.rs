@@ -170,6 +170,9 @@ pub trait Nodes: Send + Sync {
     /// [`crate::StoreError::LeaseEnded`] if the node's own lease has ended.
     async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease>;
 
+    /// Until when the planner's lease lasts or has lasted; `None` if nobody has had it yet.
+    async fn planned_until(&self) -> Result<Option<Timestamp>>;
+
     /// Marks every schedule with an outage that no lease shows: the clock has jumped, or the machine slept.
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()>;
 }

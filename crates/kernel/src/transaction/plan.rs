@@ -34,7 +34,7 @@ impl Transaction<'_> {
         let (by, subject) = (write.by.clone(), write.schedule().0);
         let mut draft = self.draft(&write.wants(), now);
         let before = draft.world.clone();
-        let written = change::plan(&mut draft, write);
+        let written = change::plan(&mut draft, write, self.cluster.planner.map(|planner| planner.until));
         if written == Written::Done {
             self.note_agents(&draft, now);
             self.save(before, draft);

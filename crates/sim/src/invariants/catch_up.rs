@@ -9,6 +9,7 @@ use punctual_core::run::{Run, SkipReason};
 use punctual_core::schedule::CatchUpMode;
 use punctual_core::time::{Slot, SlotKey};
 use punctual_core::{RunId, ScheduleId};
+use punctual_kernel::change::outage;
 
 use super::{Check, ensure};
 use crate::oracle::Version;
@@ -26,6 +27,8 @@ pub(crate) struct Passing<'a> {
     pub(crate) passed: &'a [Slot],
     /// Whether the same commit edits the schedule.
     pub(crate) is_edit: bool,
+    /// When the planner's lease ends.
+    pub(crate) planned_until: Option<Timestamp>,
 }
 
 impl CatchUps {
@@ -47,7 +50,7 @@ impl CatchUps {
         plan: &PlanEntry,
         before: &World,
         version: &Version,
-        Passing { at, passed, is_edit }: Passing<'_>,
+        Passing { at, passed, is_edit, planned_until }: Passing<'_>,
     ) -> Check {
         let id = plan.schedule;
         let skipped = self.skipped.remove(&id).unwrap_or_default();
@@ -55,7 +58,9 @@ impl CatchUps {
         let catches_up = plan.outage != record.outage;
         let Some(outage) = record.outage.filter(|_| catches_up) else {
             let is_made = is_edit && version.schedule.policy.catch_up.covers_pauses;
-            ensure("I13", plan.outage == record.outage || is_made, || {
+            // Whoever edits may be the first to see that nobody plans.
+            let is_seen = plan.outage == outage(planned_until, at) && passed.is_empty() && plan.runs.is_empty();
+            ensure("I13", plan.outage == record.outage || is_made || is_seen, || {
                 format!("schedule {id} is marked with {:?} by a plan", plan.outage)
             })?;
             ensure("I13", record.outage.is_none() || passed.is_empty() || is_edit, || {

@@ -307,16 +307,15 @@ impl Slots {
             produced(&decided.version, &PlannedRun { id: RunId::of(id, run.scheduled_at, &run.key), ..run.clone() })?;
         }
         let is_edit = self.commit.edited.contains(&id);
-        // Open: what an edit decides before a node has taken the planner's lease is decided as if there was no outage. Only starts
-        // wait for that.
-        let may_wait = is_start || planned_until.is_some_and(|until| at <= until);
+        // Before the first node has planned there is no outage.
+        let may_wait = is_start || planned_until.is_some();
         if !is_edit && may_wait && record.outage.is_none() && passed.iter().any(|slot| slot.skipped.is_none()) {
             decided.is_in_time(plan, record, (at, planned_until), self.patience)?;
         }
         self.commit.planned.insert(id);
         self.commit.passed.extend(passed.iter().map(|slot| (id, slot.key())));
         let version = &self.schedules[&id].version;
-        let passing = Passing { at, passed: &passed, is_edit };
+        let passing = Passing { at, passed: &passed, is_edit, planned_until };
         self.catch_ups.planned(plan, before, version, passing)
     }
 }

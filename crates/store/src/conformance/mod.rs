@@ -231,6 +231,7 @@ macro_rules! __conformance_suite {
             }
             planner {
                 the_first_planner_finds_no_outage,
+                while_nobody_plans_no_slot_that_is_due_runs_as_if_there_was_no_outage,
                 one_node_plans,
                 the_time_that_nobody_had_the_lease_is_an_outage_of_every_schedule,
                 an_outage_joins_one_that_is_not_made_up_for,

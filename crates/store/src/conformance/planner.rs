@@ -46,6 +46,24 @@ pub fn the_first_planner_finds_no_outage(bench: &mut Bench) {
     assert_eq!(renewed, PlannerLease { is_held: true, until: at("09:00:40"), outage: None });
 }
 
+pub fn while_nobody_plans_no_slot_that_is_due_runs_as_if_there_was_no_outage(bench: &mut Bench) {
+    let schedule = bench.add(json!({}));
+    let node = bench.join("a");
+    take(bench, node);
+    assert_eq!(block_on(bench.store.planned_until()).unwrap(), Some(at("09:00:30")));
+    bench.go("10:00:00");
+    let (ahead, _) = bench.plan_write(schedule, &["10:30:00"]);
+    let (due, _) = bench.plan_write(schedule, &["09:30:00"]);
+    let refused = bench.changes_nothing("a slot that was missed", |bench| bench.write(due.clone()));
+    assert_eq!(refused, Written::Conflict);
+    // What lies ahead was not missed.
+    assert_eq!(bench.write(ahead), Written::Done);
+    take(bench, node);
+    assert_eq!(bench.write(due), Written::Conflict, "it has been decided without knowing of the outage");
+    let (knowing, _) = bench.plan_write(schedule, &["09:30:00"]);
+    assert_eq!(bench.write(knowing), Written::Done);
+}
+
 pub fn one_node_plans(bench: &mut Bench) {
     if bench.store.is_exclusive() {
         return;

@@ -96,6 +96,10 @@ impl Nodes for MemoryStore {
         Ok(PlannerLease { is_held: true, until, outage })
     }
 
+    async fn planned_until(&self) -> Result<Option<Timestamp>> {
+        Ok(self.state().planner.map(|planner| planner.until))
+    }
+
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
         let mut state = self.state();
         let epoch = state.planner.map_or(0, |planner| planner.epoch);

@@ -85,7 +85,7 @@ impl Plan for MemoryStore {
         for write in writes {
             let (wants, by, subject) = (write.wants(), write.by.clone(), write.schedule().0);
             let mut draft = state.draft(&wants, now);
-            let written = change::plan(&mut draft, write);
+            let written = change::plan(&mut draft, write, state.planner.map(|planner| planner.until));
             if written == Written::Done {
                 state.note_agents(&draft, now);
                 state.save(draft, &wants);

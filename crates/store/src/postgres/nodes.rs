@@ -71,6 +71,10 @@ impl Nodes for PostgresStore {
         commands::take_planner(self, sign).await
     }
 
+    async fn planned_until(&self) -> Result<Option<Timestamp>> {
+        commands::planned_until(self).await
+    }
+
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
         commands::note_outage(self, now, node, from).await
     }

@@ -57,7 +57,10 @@ impl Generator {
         let is_any = |is: fn(&RunState) -> bool| state.world.live_runs().any(|run| is(&run.state));
         let has_claimed = is_any(|state| matches!(state, RunState::Claimed { .. }));
         let has_running = is_any(|state| matches!(state, RunState::Running { .. }));
+        // While nobody plans, slots that are due wait for the one who will.
+        let awaits_planning = state.planner.is_none_or(|planner| planner.until < super::names::time(self.now));
         match self.dice.below(100) {
+            0..17 if awaits_planning && self.percent(80) => Op::TakePlanner(self.alive(state)),
             0..17 => self.plan(state),
             17..33 => self.claim(state),
             33..48 if has_claimed || self.percent(10) => self.settle(state),

@@ -154,6 +154,9 @@ impl Nodes for InTurns {
     async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease> {
         self.next().take_planner(sign).await
     }
+    async fn planned_until(&self) -> Result<Option<Timestamp>> {
+        self.next().planned_until().await
+    }
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
         self.next().note_outage(now, node, from).await
     }

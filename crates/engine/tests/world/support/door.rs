@@ -302,6 +302,10 @@ impl Nodes for Door {
         self.pass("take_planner", self.store.take_planner(sign)).await
     }
 
+    async fn planned_until(&self) -> Result<Option<Timestamp>> {
+        self.pass("planned_until", self.store.planned_until()).await
+    }
+
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
         self.pass("note_outage", self.store.note_outage(now, node, from)).await
     }

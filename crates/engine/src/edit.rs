@@ -523,8 +523,8 @@ fn cursor_after(before: &Schedule, wanted: &Schedule, zones: &Zones, now: Timest
         let offset = zones.get(zone).ok().and_then(|zone| Offset::from_seconds(zone.offset_at(now)).ok());
         offset.is_some_and(|offset| offset.to_datetime(now) < reached)
     };
-    let reached = before.cursor.reached.iter().filter(|(zone, reached)| is_ahead(zone, **reached));
-    Cursor { reached: reached.map(|(zone, reached)| (zone.clone(), *reached)).collect(), ..cursor }
+    let reached = before.cursor.reached.iter().filter(|(zone, reached)| is_ahead(zone, *reached)).collect();
+    Cursor { reached, ..cursor }
 }
 
 /// What fires as soon as it is enabled fires when it is enabled again.

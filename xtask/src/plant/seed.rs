@@ -46,7 +46,7 @@ pub(super) const BUGS: &[Bug] = &[
         "self.max_attempts.get() < attempt",
     ),
     ("a claim is no attempt", "core/src/run/state.rs", "tally.attempt + u32::from(!resumes)", "tally.attempt"),
-    ("one more than the cap", "core/src/plan/lane.rs", "held.agent < agent_max", "held.agent <= agent_max"),
+    ("one more than the cap", "core/src/plan/lane.rs", "held < max_concurrent && ", "held <= max_concurrent && "),
     (
         "a lease is renewed too late",
         "engine/src/keeper.rs",

@@ -18,6 +18,14 @@ type Bug = (&'static str, &'static [&'static str], &'static [Place]);
 /// Files are below `crates`.
 pub(super) const BUGS: &[Bug] = &[
     (
+        "slots of an outage that is not noted run",
+        &["I13"],
+        &[
+            ("kernel/src/change.rs", " && !has_unnoted_outage(draft, &write, planned_until)", ""),
+            ("engine/src/edit.rs", "self.unnoted_outage(&subject, now).await?.unwrap_or(write)", "write"),
+        ],
+    ),
+    (
         "who ends a run need not hold it",
         &["I2"],
         &[
@@ -246,7 +254,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "after commits were lost the epochs stay",
         &["I1"],
-        &[("core/src/journal/world.rs", "|run| run.state.raise_epoch(*epoch_floor)", "|_| ()")],
+        &[("core/src/journal/world.rs", "|run| Arc::make_mut(run).state.raise_epoch(*epoch_floor)", "|_| ()")],
     ),
     (
         "a process decides without having followed the journal",
@@ -272,11 +280,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a follower keeps in its indexes what it replaces",
         &["state"],
-        &[(
-            "kernel/src/state/mod.rs",
-            "self.lanes.hold(&Lane::of(&run.terms), false);",
-            "self.lanes.hold(&Lane::of(&run.terms), run.is_cancelling);",
-        )],
+        &[("kernel/src/state/mod.rs", "self.lanes.hold(id, false);", "self.lanes.hold(id, run.is_cancelling);")],
     ),
     (
         "what was decided stays although its commit was refused",
@@ -345,7 +349,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "a piece of the snapshot lacks what is new",
         &["snapshot"],
-        &[("kernel/src/state/mod.rs", "self.unsaved.note_run(run.id, false);", "")],
+        &[("kernel/src/state/mod.rs", "self.unsaved.note_run(run.id, before.is_some());", "")],
     ),
     (
         "a piece of the snapshot that was not written counts as saved",
@@ -360,7 +364,7 @@ pub(super) const BUGS: &[Bug] = &[
     (
         "limits are off by one",
         &["I5"],
-        &[("core/src/plan/lane.rs", "held.agent < agent_max", "held.agent <= agent_max")],
+        &[("core/src/plan/lane.rs", "held < max_concurrent && ", "held <= max_concurrent && ")],
     ),
     (
         "one try too many",

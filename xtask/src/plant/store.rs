@@ -4,15 +4,21 @@ use super::Bug;
 
 /// Files are below `crates`. What is planted here is the same on every store, so the model is enough.
 pub(super) const BUGS: &[Bug] = &[
-    ("cap off by one (agent)", "core/src/plan/lane.rs", "held.agent < agent_max", "held.agent <= agent_max"),
-    ("project cap off by one", "core/src/plan/lane.rs", "held.project < *max", "held.project <= *max"),
+    ("cap off by one (agent)", "core/src/plan/lane.rs", "held < max_concurrent && ", "held <= max_concurrent && "),
     (
-        "the schedule's own limit is forgotten",
+        "project cap off by one",
         "core/src/plan/lane.rs",
-        "|max| lane.max_concurrent.min(*max)",
-        "|max| *max",
+        "self.projects.get(project).is_none_or(|max| held < *max)",
+        "self.projects.get(project).is_none_or(|max| held <= *max)",
     ),
+    ("the schedule's own limit is forgotten", "core/src/plan/lane.rs", "held < max_concurrent && ", ""),
     ("global cap off by one", "store/src/memory/claims.rs", "max as usize <= held", "(max as usize) < held"),
+    (
+        "slots of an outage that is not noted run",
+        "kernel/src/change.rs",
+        " && !has_unnoted_outage(draft, &write, planned_until)",
+        "",
+    ),
     ("settle does not check the epoch", "kernel/src/change.rs", "run.epoch() == settlement.epoch && ", ""),
     ("a stale finish is accepted", "kernel/src/change.rs", "if !is_held || run.epoch() != epoch {", "if !is_held {"),
     ("who handed back still ends it", "kernel/src/change.rs", "if !is_held || run.epoch()", "if run.epoch()"),

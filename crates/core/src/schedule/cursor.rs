@@ -1,12 +1,11 @@
 //! The cursor: the frontier up to which a schedule's slots are answered.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::readings::Readings;
 use crate::time::{Slot, Timetable, Zone, just_before};
 
 /// The frontier up to which slots have been answered with a run or a skip.
@@ -19,14 +18,14 @@ pub struct Cursor {
     /// Every slot scheduled up to here is answered.
     pub at: Timestamp,
     /// The nominal time up to which all are answered, by zone. Second passes of repeated times do not count.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub reached: BTreeMap<String, DateTime>,
+    #[serde(default, skip_serializing_if = "Readings::is_empty")]
+    pub reached: Readings,
 }
 
 impl Cursor {
     /// Where a schedule starts that is created, edited or resumed at an instant.
     pub fn starting(at: Timestamp) -> Cursor {
-        Cursor { at, reached: BTreeMap::new() }
+        Cursor { at, reached: Readings::default() }
     }
 
     /// Whether a slot is still to be answered.
@@ -55,8 +54,8 @@ impl Cursor {
     /// Notes what the clocks have shown at the frontier, where that is not known yet.
     pub(crate) fn note_clocks(&mut self, timetable: &Timetable) {
         for zone in timetable.clocks() {
-            if !self.reached.contains_key(zone.name()) {
-                self.reached.insert(zone.name().to_owned(), zone.shown_until(self.at));
+            if self.reached.get(zone.name()).is_none() {
+                self.reached.set(zone.name(), zone.shown_until(self.at));
             }
         }
     }
@@ -81,9 +80,7 @@ impl Cursor {
     }
 
     fn reach(&mut self, zone: &str, nominal: DateTime) {
-        match self.reached.get_mut(zone) {
-            Some(reached) => *reached = nominal.max(*reached),
-            None => drop(self.reached.insert(zone.to_owned(), nominal)),
-        }
+        let reached = self.reached.get(zone).map_or(nominal, |reached| nominal.max(*reached));
+        self.reached.set(zone, reached);
     }
 }

@@ -4,6 +4,7 @@ mod bounds;
 mod cursor;
 mod inputs;
 mod policy;
+mod readings;
 mod state;
 mod timetables;
 mod trigger;
@@ -21,6 +22,7 @@ pub use inputs::{InputType, InputsPolicy, Window};
 pub use policy::{
     CatchUp, CatchUpMode, Concurrency, DstPolicy, GapPolicy, MaxDelay, Overlap, Policy, Priority, RepeatPolicy,
 };
+pub use readings::Readings;
 pub use state::{EndReason, Pause, PauseKind, ScheduleState};
 pub use timetables::Timetables;
 pub use trigger::{After, At, Crons, Immediate, OnEvent, Pass, Trigger, ZonedCron};

@@ -15,6 +15,7 @@ mod take;
 mod timers;
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -22,6 +23,7 @@ use punctual_core::journal::{Body, Entry, JournalError, ScheduleRecord, World};
 use punctual_core::run::{Run, RunState};
 use punctual_core::schedule::Schedule;
 use punctual_core::{NodeId, RunId, ScheduleId};
+use uuid::Uuid;
 
 use self::lanes::{LaneKey, Lanes};
 use self::lists::Lists;
@@ -45,7 +47,8 @@ pub struct State {
     expiring: BTreeSet<(Timestamp, RunId)>,
     waiting: BTreeSet<(Timestamp, RunId)>,
     owned: HashMap<NodeId, BTreeSet<RunId>>,
-    names: HashMap<Name, ScheduleId>,
+    /// Schedules that have names, by hashes of those: most of what a name takes is there once already, in the schedule.
+    names: BTreeSet<(u64, ScheduleId)>,
     timers: Timers,
     /// Runs that somebody has come to own, or owns no more.
     touched: BTreeSet<RunId>,
@@ -138,9 +141,17 @@ impl State {
         let mut schedules = wants.schedules.clone();
         wants.missed_by.iter().for_each(|outage| schedules.extend(self.missed_by(outage)));
         schedules.extend(piece.runs.values().filter_map(|run| run.schedule));
-        schedules.extend(wants.names.iter().filter_map(|name| self.names.get(name)));
+        schedules.extend(wants.names.iter().filter_map(|name| self.named(name)));
         self.add_schedules(&mut piece, &schedules);
         piece
+    }
+
+    /// The schedule of a name.
+    pub(crate) fn named(&self, name: &Name) -> Option<ScheduleId> {
+        let hash = hash_of(name);
+        let ids = self.names.range((hash, ScheduleId(Uuid::nil()))..=(hash, ScheduleId(Uuid::max())));
+        let is_so_named = |id: &ScheduleId| name_of(&self.world.schedules[id].schedule).as_ref() == Some(name);
+        ids.map(|(_, id)| *id).find(is_so_named)
     }
 
     /// Adds schedules to a piece.
@@ -245,11 +256,11 @@ impl State {
         }
         if let Some(record) = before {
             self.lists.remove_schedule(record);
-            name_of(&record.schedule).map(|name| self.names.remove(&name));
+            name_of(&record.schedule).map(|name| self.names.remove(&(hash_of(&name), id)));
         }
         if let Some(record) = after {
             self.lists.add_schedule(record);
-            self.names.extend(name_of(&record.schedule).map(|name| (name, id)));
+            self.names.extend(name_of(&record.schedule).map(|name| (hash_of(&name), id)));
         }
     }
 
@@ -393,6 +404,12 @@ impl State {
         self.settle_order();
         self.lanes.settle(now);
     }
+}
+
+fn hash_of(name: &Name) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a schedule and how far it has come are the same.

@@ -71,7 +71,7 @@ impl State {
 
     /// A schedule by its name.
     pub fn schedule_of_name(&self, name: &crate::change::Name) -> Option<&Arc<Schedule>> {
-        self.schedule(*self.names.get(name)?)
+        self.schedule(self.named(name)?)
     }
 
     /// Schedules that planning has something to do for, earliest first, those without a time before all others.

@@ -93,7 +93,11 @@ fn make(sim: &Arc<Sim>, executor: &mut Executor) -> Check {
     heal(sim);
     run_for(sim, executor, ending::bound(&sim.setup) * 4)?;
     let now = sim.timeline.now();
-    sim.log.look(|state| ending::is_healthy(state, now, &sim.setup))?;
+    let left = sim.log.look(|state| ending::left_waiting(state, now, &sim.setup));
+    // What stood in the way of a run may have gone a moment ago.
+    run_for(sim, executor, ending::bound(&sim.setup))?;
+    let now = sim.timeline.now();
+    sim.log.look(|state| ending::is_healthy(state, now, &sim.setup, &left))?;
     let ledger = sim.ledger();
     ledger.slots.are_in_place(&ledger.world)?;
     ledger.slots.are_complete(now - DECIDED_WITHIN, &ledger.world)?;

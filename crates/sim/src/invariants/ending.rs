@@ -1,8 +1,10 @@
 //! The end: nothing goes wrong any more, so everything has to come right (L1 to L5).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use punctual_core::RunId;
 use punctual_core::journal::World;
 use punctual_core::run::Run;
 use punctual_store::memory::State;
@@ -18,9 +20,21 @@ pub(crate) fn bound(setup: &Setup) -> Duration {
     setup.lease + setup.poll + Duration::from_secs(60)
 }
 
-/// Every run that could be at work is, and every loop does what it is there for.
-pub(crate) fn is_healthy(state: &State, now: Timestamp, setup: &Setup) -> Check {
-    let patience = SignedDuration::try_from(bound(setup)).unwrap_or(SignedDuration::ZERO);
+/// The runs that have been due for long, and that wait for nothing.
+pub(crate) fn left_waiting(state: &State, now: Timestamp, setup: &Setup) -> BTreeSet<RunId> {
+    let is_overdue = |run: &&Run| run.planned_for().is_some_and(|due_at| due_at + patience(setup) < now);
+    let left = state.world.live_runs().filter(is_overdue).filter(|run| !has_reason(run, state, setup));
+    left.map(|run| run.id).collect()
+}
+
+fn patience(setup: &Setup) -> SignedDuration {
+    SignedDuration::try_from(bound(setup)).unwrap_or(SignedDuration::ZERO)
+}
+
+/// Every run that could be at work is, and every loop does what it is there for. `left` are the runs that could be at work a while
+/// ago.
+pub(crate) fn is_healthy(state: &State, now: Timestamp, setup: &Setup, left: &BTreeSet<RunId>) -> Check {
+    let patience = patience(setup);
     let nodes = state.nodes.values().filter(|node| now <= node.lease_until).count();
     ensure("L5", nodes == setup.slots, || format!("{nodes} of {} nodes keep their lease", setup.slots))?;
     ensure("L5", state.planner.is_some_and(|planner| now <= planner.until), || "nobody plans".to_owned())?;
@@ -34,8 +48,8 @@ pub(crate) fn is_healthy(state: &State, now: Timestamp, setup: &Setup) -> Check 
         if let Some(owner) = run.owner() {
             ensure("L3", state.nodes.contains_key(&owner), || format!("run {} has a dead owner", run.id))?;
         }
-        let is_overdue = run.planned_for().is_some_and(|due_at| due_at + patience < now);
-        ensure("L1", !is_overdue || has_reason(run, state, setup), || {
+        let is_left = left.contains(&run.id) && run.planned_for().is_some();
+        ensure("L1", !is_left || has_reason(run, state, setup), || {
             format!("run {} is due since {:?} and nobody takes it: {:?}", run.id, run.planned_for(), run)
         })?;
     }

@@ -322,6 +322,11 @@ impl World {
     /// Under `queue` only the earliest of a schedule's planned runs may be claimed, and only while no other is at work. A
     /// run that was parked waits for the one at work under every policy, and one that follows another waits for its start.
     pub fn is_blocked(&self, run: &Run) -> bool {
+        self.is_blocked_by(run, self.live_runs())
+    }
+
+    /// The same where only some of the other runs are known to matter: those of its schedule are asked, the rest is not.
+    pub fn is_blocked_by<'a>(&self, run: &Run, mut others: impl Iterator<Item = &'a Run>) -> bool {
         if self.waits_for_start(run) {
             return true;
         }
@@ -335,7 +340,7 @@ impl World {
         let is_before =
             |other: &Run| place(other).is_some_and(|it| Some(it) < place(run)) && !self.waits_for_start(other);
         let goes_first = |other: &Run| other.is_active() || queues && is_before(other);
-        self.live_runs().filter(|other| other.schedule == Some(schedule) && other.id != run.id).any(goes_first)
+        others.any(|other| other.schedule == Some(schedule) && other.id != run.id && goes_first(other))
     }
 
     /// Whether a planned run finds another of its schedule at work that it gives way to, or replaces: it is answered as

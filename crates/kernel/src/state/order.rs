@@ -2,12 +2,14 @@
 //!
 //! The rules are [`World::is_blocked`] and [`World::overlaps`]. They ask whether *any* other run of a schedule is at work, or
 //! waits in front: so it is enough to show them one run at work and the first that waits, however many there are.
+//!
+//! [`World::is_blocked`]: punctual_core::journal::World::is_blocked
+//! [`World::overlaps`]: punctual_core::journal::World::overlaps
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual_core::journal::World;
 use punctual_core::run::{Run, RunState};
 use punctual_core::schedule::Overlap;
 use punctual_core::{RunId, ScheduleId};
@@ -154,20 +156,15 @@ impl State {
         followers.iter().for_each(|id| self.look_again(*id));
     }
 
-    /// Decides whether a run is blocked, in a world in which there are it, whom it follows, and who stands for the others.
+    /// Decides whether a run is blocked: one run at work and the first that waits stand for all others of its schedule.
     fn look_again(&mut self, id: RunId) {
         let may_be_blocked = |run: &&Arc<Run>| run.planned_for().is_some() && (may_wait(run) || run.follows.is_some());
         let Some(run) = self.world.runs.get(&id).filter(may_be_blocked) else { return };
         let siblings = run.schedule.and_then(|schedule| self.order.schedules.get(&schedule));
         let active = siblings.and_then(|siblings| siblings.active.first().copied());
         let first = siblings.and_then(|siblings| self.first_that_waits(siblings));
-        // Whether the one that it follows holds it up depends on whether that waits for another in turn.
-        let leads_leader = run.follows.and_then(|leader| self.world.runs.get(&leader)?.follows);
-        let mut around = World::default();
-        for id in [Some(id), run.follows, leads_leader, active, first].into_iter().flatten() {
-            around.runs.extend(self.world.runs.get(&id).map(|run| (id, Arc::clone(run))));
-        }
-        let is_blocked = around.is_blocked(run);
+        let others = active.into_iter().chain(first).map(|id| &*self.world.runs[&id]);
+        let is_blocked = self.world.is_blocked_by(run, others);
         let ready_at = run.planned_for();
         if let Some(siblings) = run.schedule.and_then(|schedule| self.order.schedules.get_mut(&schedule)) {
             if may_wait(run) && !is_blocked {

@@ -180,6 +180,7 @@ macro_rules! __conformance_suite {
                 under_a_pause_a_run_that_finds_another_at_work_is_skipped_for_the_pause,
                 what_follows_another_waits_until_that_has_started,
                 what_follows_another_does_not_hold_it_up_in_a_queue,
+                in_a_queue_what_waits_for_a_start_stands_in_nobodys_way,
                 what_follows_a_run_that_fails_or_goes_may_start,
             }
             attempts {

@@ -247,6 +247,23 @@ pub fn what_follows_another_does_not_hold_it_up_in_a_queue(bench: &mut Bench) {
     }
 }
 
+pub fn in_a_queue_what_waits_for_a_start_stands_in_nobodys_way(bench: &mut Bench) {
+    let schedule = bench.add(queue());
+    let leader = bench.plan(schedule, &["08:00:00"])[0];
+    let node = bench.join("a");
+    let run = bench.start_one(node);
+    bench.finish(&run, failed(bench.now));
+    let (mut write, runs) = bench.plan_write(schedule, &["08:05:00", "08:10:00", "10:00:00"]);
+    let mut retry = bench.planned_run(schedule, at("08:00:00"));
+    (retry.id, retry.follows) = (leader, Some(runs[0]));
+    let plan = write.plan.as_mut().expect("it has a plan");
+    (plan.runs[0].follows, plan.runs[1].follows) = (Some(runs[2]), Some(leader));
+    plan.moved = vec![retry];
+    assert_eq!(bench.write(write), crate::Written::Done);
+    // The first waits for the last, which is not due; the leader has started once, whatever it follows now.
+    assert_eq!(claim(bench), [runs[1]]);
+}
+
 pub fn what_follows_a_run_that_fails_or_goes_may_start(bench: &mut Bench) {
     let schedule = bench.add(json!({}));
     let (mut write, runs) = bench.plan_write(schedule, &["08:00:00", "08:10:00", "10:00:00", "08:30:00"]);

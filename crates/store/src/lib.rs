@@ -20,6 +20,7 @@ mod requests;
 mod roles;
 mod snapshot_rows;
 pub mod sqlite;
+mod sums;
 pub mod transfer;
 
 pub use punctual_kernel::{change, compare};

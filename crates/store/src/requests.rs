@@ -186,7 +186,12 @@ pub struct Totals {
     pub tokens: u64,
     /// What that cost, in millionths of a dollar.
     pub cost_micros: u64,
+    /// How many first attempts began how long after their scheduled times: up to each of [`LATE_MS`], and later than all.
+    pub late: [u64; LATE_MS.len() + 1],
 }
+
+/// The milliseconds up to which attempts are counted as late by as much, in order.
+pub const LATE_MS: [u64; 6] = [10, 100, 1_000, 10_000, 60_000, 600_000];
 
 /// One line of history.
 #[derive(Debug, Clone, PartialEq, Eq)]

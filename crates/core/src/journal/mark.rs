@@ -40,6 +40,8 @@ pub struct Mark<'a> {
     pub shown_at: Timestamp,
     /// How long the work took, if it began.
     pub duration_ms: Option<u64>,
+    /// How long behind its scheduled time the work began, if it is the first attempt.
+    pub late_ms: Option<u64>,
     /// How many tokens models read and wrote.
     pub tokens: Option<u64>,
     /// What that cost, in millionths of a dollar.
@@ -101,6 +103,7 @@ impl Body {
                 is_final: true,
                 shown_at: change.scheduled_at.min(at),
                 duration_ms: None,
+                late_ms: None,
                 tokens: None,
                 cost_micros: None,
             }),
@@ -111,6 +114,7 @@ impl Body {
                 is_final: true,
                 shown_at: skip.first_at.min(at),
                 duration_ms: None,
+                late_ms: None,
                 tokens: None,
                 cost_micros: None,
             }),
@@ -129,14 +133,17 @@ impl Attempt {
     }
 
     fn mark(&self, at: Timestamp) -> Option<Mark<'_>> {
-        let duration = self.started_at.map(|started_at| at.duration_since(started_at).as_millis());
+        let millis_since =
+            |from: Timestamp, to: Timestamp| u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0);
+        let first_start = self.started_at.filter(|_| self.attempt == 1);
         Some(Mark {
             agent: &self.agent,
             project: self.project.as_deref(),
             verdict: self.verdict()?,
             is_final: self.retry_at.is_none(),
             shown_at: self.started_at.unwrap_or(self.scheduled_at),
-            duration_ms: duration.map(|duration| u64::try_from(duration).unwrap_or(0)),
+            duration_ms: self.started_at.map(|started_at| millis_since(started_at, at)),
+            late_ms: first_start.map(|started_at| millis_since(self.scheduled_at, started_at)),
             tokens: tokens(&self.report.llm),
             cost_micros: self.report.llm.get(COST).and_then(number).map(micros),
         })

@@ -167,6 +167,8 @@ pub struct LineMark {
     pub shown_at: Timestamp,
     /// How long the work took.
     pub duration_ms: Option<u64>,
+    /// How long behind its scheduled time the first attempt began.
+    pub late_ms: Option<u64>,
     /// How many tokens models read and wrote.
     pub tokens: Option<u64>,
     /// What that cost, in millionths of a dollar.
@@ -263,6 +265,7 @@ impl Transaction<'_> {
             project: mark.project.map(str::to_owned),
             shown_at: mark.shown_at,
             duration_ms: mark.duration_ms,
+            late_ms: mark.late_ms,
             tokens: mark.tokens,
             cost_micros: mark.cost_micros,
         });

@@ -1,6 +1,8 @@
 //! Claims about the role [`crate::History`]: what became of runs and slots, for people.
 #![expect(missing_docs, reason = "the names are the claims")]
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use punctual_core::journal::{Body, SkipEntry, Verdict};
 use punctual_core::run::{FailureCode, Outcome, RunEvent, SkipReason, WaitFor};
@@ -172,6 +174,13 @@ pub fn history_is_filtered_and_paged_latest_first(bench: &mut Bench) {
 
 /// Three agents in two projects, with every verdict: what was written, latest first.
 fn varied(bench: &mut Bench) -> Vec<HistoryItem> {
+    vary(bench);
+    let all = history(bench, HistoryFilter::default());
+    assert_eq!(all.len(), 9);
+    all
+}
+
+fn vary(bench: &mut Bench) {
     let node = bench.join("a");
     let llm = |tokens: u64, cost: f64| {
         let llm = json!({"promptTokens": tokens, "completionTokens": 5, "estimatedCostUsd": cost});
@@ -192,17 +201,18 @@ fn varied(bench: &mut Bench) -> Vec<HistoryItem> {
         block_on(bench.store.cancel(bench.now, cancelled, None)).unwrap();
         bench.pass(60);
     }
-    let all = history(bench, HistoryFilter::default());
-    assert_eq!(all.len(), 9);
-    all
 }
 
-fn mark(item: &HistoryItem) -> (String, Option<String>, Verdict, Timestamp) {
-    let body = match item.what.clone() {
+fn body(item: &HistoryItem) -> Body {
+    match item.what.clone() {
         HistoryWhat::Attempt(attempt) => Body::AttemptEnded(attempt),
         HistoryWhat::RunEnded(change) => Body::RunChanged(change),
         HistoryWhat::Skipped(skip) => Body::Skipped(skip),
-    };
+    }
+}
+
+fn mark(item: &HistoryItem) -> (String, Option<String>, Verdict, Timestamp) {
+    let body = body(item);
     let mark = body.mark(item.at).expect("it is history");
     (mark.agent.to_owned(), mark.project.map(str::to_owned), mark.verdict, mark.shown_at)
 }
@@ -250,10 +260,111 @@ pub fn attempts_that_began_are_summed_up(bench: &mut Bench) {
         duration_ms,
         tokens,
         cost_micros,
+        late: [2, 0, 0, 0, 0, 0, 0],
     };
     let expected = [sum(Verdict::Succeeded, 4_000, 210, 500_000), sum(Verdict::Failed, 2_000, 30, 200_000)];
     assert_eq!(block_on(bench.store.totals(&filter)).unwrap(), expected);
     assert_eq!(block_on(bench.store.totals(&HistoryFilter::default())).unwrap().len(), 4);
+}
+
+/// What rows of history come to, one after the other.
+fn sum_up(items: &[HistoryItem]) -> Vec<Totals> {
+    let mut totals: BTreeMap<(String, Verdict), Totals> = BTreeMap::new();
+    for (body, at) in items.iter().map(|item| (body(item), item.at)) {
+        let mark = body.mark(at).expect("it is history");
+        let (agent, verdict) = (mark.agent.to_owned(), mark.verdict);
+        let Some(duration) = mark.duration_ms else { continue };
+        let total = totals.entry((agent.clone(), verdict)).or_insert(Totals {
+            agent,
+            verdict,
+            attempts: 0,
+            runs: 0,
+            duration_ms: 0,
+            tokens: 0,
+            cost_micros: 0,
+            late: [0; 7],
+        });
+        total.attempts += 1;
+        total.runs += u64::from(mark.is_final);
+        total.duration_ms += duration;
+        total.tokens += mark.tokens.unwrap_or(0);
+        total.cost_micros += mark.cost_micros.unwrap_or(0);
+        if let Some(late) = mark.late_ms {
+            let most = [10, 100, 1_000, 10_000, 60_000, 600_000, u64::MAX];
+            total.late[most.iter().position(|most| late <= *most).expect("the last one")] += 1;
+        }
+    }
+    totals.into_values().collect()
+}
+
+/// Whatever part of the history is asked for, sums and counts are those of its rows.
+fn check_sums(bench: &Bench) {
+    let filter = HistoryFilter::default;
+    let named = |name: &str| Some(vec![name.to_owned()]);
+    let all = history(bench, filter());
+    let some = all.get(all.len() / 2).map(body);
+    let (schedule, run) = (some.as_ref().and_then(Body::schedule), some.as_ref().and_then(Body::run));
+    let time = |text: &str| Some(at(text));
+    let ranges = [
+        (None, None),
+        (time("2026-01-06T00:00:00Z"), None),
+        (None, time("2026-01-07T00:00:00Z")),
+        (time("2026-01-05T09:01:02Z"), None),
+        (time("2026-01-05T09:01:02Z"), time("2026-01-07T10:01:02.5Z")),
+        (time("2026-01-06T10:00:00Z"), time("2026-01-06T20:00:00Z")),
+        (time("2026-01-05T14:00:00Z"), time("2026-01-06T15:00:00Z")),
+        (time("2026-01-08T00:00:00Z"), time("2026-01-06T00:00:00Z")),
+        (Some(Timestamp::MIN), Some(Timestamp::MAX)),
+    ];
+    for wanted in [
+        filter(),
+        HistoryFilter { agent: Some("reporter".to_owned()), ..filter() },
+        HistoryFilter { projects: named("p"), only_final: true, ..filter() },
+        HistoryFilter { projects: named(""), ..filter() },
+        HistoryFilter { projects: Some(vec![]), ..filter() },
+        HistoryFilter { verdict: Some(Verdict::Failed), ..filter() },
+        HistoryFilter { schedule, ..filter() },
+        HistoryFilter { schedule, projects: named("q"), verdict: Some(Verdict::Succeeded), ..filter() },
+        HistoryFilter { run, ..filter() },
+    ] {
+        for (from, until) in ranges {
+            let wanted = HistoryFilter { from, until, ..wanted.clone() };
+            let rows = history(bench, wanted.clone());
+            assert_eq!(block_on(bench.store.totals(&wanted)).unwrap(), sum_up(&rows), "{wanted:?}");
+            assert_eq!(block_on(bench.store.count_history(&wanted)).unwrap(), rows.len() as u64, "{wanted:?}");
+        }
+    }
+}
+
+pub fn sums_are_those_of_the_rows_of_any_days(bench: &mut Bench) {
+    check_sums(bench);
+    // Two and a half days.
+    for _ in 0..12 {
+        vary(bench);
+        let late = bench.due_run(json!({"policy": {"retry": {"max_attempts": 2, "delay": "1s"}}}));
+        bench.pass(45);
+        let node = bench.join("late");
+        for _ in 0..2 {
+            let run = bench.start_one(node);
+            assert_eq!(run.id, late);
+            let event = failed(bench.now);
+            bench.finish(&run, event);
+            bench.pass(2);
+        }
+        bench.pass(5 * 3_600);
+    }
+    check_sums(bench);
+    // What is to go has to be in the snapshot before: now the sums have most of it.
+    let gone = block_on(bench.store.prune(at("2026-01-06T12:00:00Z"))).unwrap();
+    assert!(0 < gone);
+    check_sums(bench);
+    vary(bench);
+    check_sums(bench);
+    assert_eq!(block_on(bench.store.verify()).unwrap(), [""; 0]);
+    bench.pass(60);
+    assert!(0 < block_on(bench.store.prune(bench.now)).unwrap());
+    check_sums(bench);
+    assert_eq!(block_on(bench.store.count_history(&HistoryFilter::default())).unwrap(), 0);
 }
 
 pub fn a_run_counts_once_and_its_last_attempt_is_final(bench: &mut Bench) {

@@ -266,6 +266,7 @@ macro_rules! __conformance_suite {
                 history_is_filtered_and_paged_latest_first,
                 filters_of_the_history_combine,
                 attempts_that_began_are_summed_up,
+                sums_are_those_of_the_rows_of_any_days,
                 a_run_counts_once_and_its_last_attempt_is_final,
                 what_is_called_off_ahead_of_its_time_is_no_news_of_the_future,
                 a_skip_keeps_the_pause_that_it_was_for,

@@ -9,7 +9,7 @@ use punctual_core::journal::{Entry, Mark, Verdict, World, checksum};
 
 use super::MemoryStore;
 use crate::error::Result;
-use crate::requests::{Head, HistoryFilter, HistoryItem, Totals};
+use crate::requests::{Head, HistoryFilter, HistoryItem, LATE_MS, Totals};
 use crate::roles::{History, Journal};
 use punctual_kernel::compare::differences;
 use uuid::Uuid;
@@ -87,13 +87,18 @@ impl History for MemoryStore {
         for (_, mark) in found(&state.entries, filter) {
             let Some(duration_ms) = mark.duration_ms else { continue };
             let (agent, verdict) = (mark.agent.to_owned(), mark.verdict);
-            let nothing = Totals { agent, verdict, attempts: 0, runs: 0, duration_ms: 0, tokens: 0, cost_micros: 0 };
+            let late = Default::default();
+            let nothing =
+                Totals { agent, verdict, attempts: 0, runs: 0, duration_ms: 0, tokens: 0, cost_micros: 0, late };
             let sum = totals.entry((mark.agent, verdict)).or_insert(nothing);
             sum.attempts += 1;
             sum.runs += u64::from(mark.is_final);
             sum.duration_ms = sum.duration_ms.saturating_add(duration_ms);
             sum.tokens = sum.tokens.saturating_add(mark.tokens.unwrap_or(0));
             sum.cost_micros = sum.cost_micros.saturating_add(mark.cost_micros.unwrap_or(0));
+            if let Some(late_ms) = mark.late_ms {
+                sum.late[LATE_MS.iter().filter(|most| **most < late_ms).count()] += 1;
+            }
         }
         Ok(totals.into_values().collect())
     }

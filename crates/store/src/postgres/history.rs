@@ -5,11 +5,13 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::PostgresStore;
 use super::journal::{entries_of, of_rows};
+use super::sums::{bounded, read_sum};
 use super::values::{At, rows_max};
 use crate::columns::{count, from_word};
 use crate::error::Result;
 use crate::requests::{HistoryFilter, HistoryItem, Totals};
 use crate::roles::History;
+use crate::sums::{self, WIDTH};
 
 type Param = (Box<dyn ToSql + Sync + Send>, Type);
 
@@ -17,7 +19,8 @@ type Param = (Box<dyn ToSql + Sync + Send>, Type);
 impl History for PostgresStore {
     async fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryItem>> {
         let connections = self.connections.clone();
-        let (conditions, mut params) = conditions(filter);
+        let mut params = vec![];
+        let conditions = conditions(filter, &mut params);
         params.push((Box::new(rows_max(filter.limit)), Type::INT8));
         params.push((Box::new(rows_max(filter.offset)), Type::INT8));
         let work = async move {
@@ -35,9 +38,10 @@ impl History for PostgresStore {
 
     async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
         let connections = self.connections.clone();
-        let (conditions, params) = conditions(filter);
+        let mut params = vec![];
+        let found = sums::query(filter, "", 1, |filter| conditions(filter, &mut params));
         self.read_long("counting the history", async move {
-            let sql = format!("SELECT count(*) FROM history WHERE {conditions}");
+            let sql = format!("SELECT coalesce(sum(marks), 0)::bigint FROM ({found}) AS found");
             let rows = connections.query(&sql, &borrowed(&params)).await?;
             Ok(count(rows[0].get(0)))
         })
@@ -46,42 +50,26 @@ impl History for PostgresStore {
 
     async fn totals(&self, filter: &HistoryFilter) -> Result<Vec<Totals>> {
         let connections = self.connections.clone();
-        let (conditions, params) = conditions(filter);
+        let mut params = vec![];
+        let columns = "agent, verdict, is_final, ";
+        let found = sums::query(filter, columns, WIDTH, |filter| conditions(filter, &mut params));
         self.read_long("summing up the history", async move {
-            // A sum is a numeric, which has no end: the column has one.
-            let most = i64::MAX;
-            let sql = format!(
-                "SELECT agent, verdict, count(*), least(sum(duration_ms), {most})::bigint,
-                    least(coalesce(sum(tokens), 0), {most})::bigint,
-                    least(coalesce(sum(cost_micros), 0), {most})::bigint,
-                    count(*) FILTER (WHERE is_final)
-                FROM history WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict"
-            );
+            let numbers = bounded("sum").join(", ");
+            let sql = format!("SELECT {columns}{numbers} FROM ({found}) AS found GROUP BY agent, verdict, is_final");
             let rows = connections.query(&sql, &borrowed(&params)).await?;
-            let mut totals = vec![];
+            let mut found = vec![];
             for row in &rows {
-                let number = |column: usize| count(row.get(column));
-                totals.push(Totals {
-                    agent: row.get(0),
-                    verdict: from_word(row.get(1), "a verdict")?,
-                    attempts: number(2),
-                    duration_ms: number(3),
-                    tokens: number(4),
-                    cost_micros: number(5),
-                    runs: number(6),
-                });
+                found.push((row.get(0), from_word(row.get(1), "a verdict")?, row.get(2), read_sum(row, 3)));
             }
-            totals.sort_by(|a, b| (&a.agent, a.verdict).cmp(&(&b.agent, b.verdict)));
-            Ok(totals)
+            Ok(sums::totals(found.into_iter()))
         })
         .await
     }
 }
 
 /// What a filter asks for. The text is made of constants: what people say is in the parameters.
-fn conditions(filter: &HistoryFilter) -> (String, Vec<Param>) {
+fn conditions(filter: &HistoryFilter, params: &mut Vec<Param>) -> String {
     let mut sql = "true".to_owned();
-    let mut params: Vec<Param> = vec![];
     let mut add = |condition: &'static str, behind: &'static str, param: Option<Param>| {
         if let Some(param) = param {
             params.push(param);
@@ -96,7 +84,7 @@ fn conditions(filter: &HistoryFilter) -> (String, Vec<Param>) {
     add("is_final = ", "", filter.only_final.then(|| (Box::new(true) as _, Type::BOOL)));
     add("shown_at > ", "", filter.from.map(|from| (Box::new(At::before(from)) as _, Type::TIMESTAMPTZ)));
     add("shown_at <= ", "", filter.until.map(|until| (Box::new(At::before(until)) as _, Type::TIMESTAMPTZ)));
-    (sql, params)
+    sql
 }
 
 fn borrowed(params: &[Param]) -> Vec<(&(dyn ToSql + Sync), Type)> {

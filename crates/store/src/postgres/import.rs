@@ -13,7 +13,7 @@ use super::copies::{BASE, CopyRows, SNAPSHOT};
 use super::fault::Fault;
 use super::migrate::{MIGRATIONS, migrate};
 use super::statement::{Statement, send};
-use super::{save, tls, verify};
+use super::{save, sums, tls, verify};
 use crate::error::{Result, StoreError};
 use crate::requests::Head;
 use crate::transfer::{self, Imported, Importing};
@@ -99,6 +99,7 @@ impl Importing for Import {
             Ok(())
         })?;
         self.send(&SNAPSHOT.put(&CopyRows::of_snapshot(self.state.world())))?;
+        self.send(&sums::add(0, self.head.seq))?;
         self.send(&[Statement::new("UPDATE snapshot SET seq = $1").number(self.head.seq)])?;
         let Import { runtime, connection, .. } = *self;
         let end = async {

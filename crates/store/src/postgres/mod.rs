@@ -31,6 +31,7 @@ mod rows;
 mod save;
 mod saver;
 mod statement;
+mod sums;
 mod tail;
 mod time;
 mod tls;

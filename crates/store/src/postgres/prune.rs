@@ -15,6 +15,7 @@ use super::fault::{Done, Fault};
 use super::journal::read_row;
 use super::look::Question;
 use super::statement::{Statement, send};
+use super::sums;
 use super::values::At;
 use crate::columns::count;
 use crate::error::{Result, StoreError};
@@ -74,8 +75,8 @@ async fn prune_piece(connections: &Connections, before: Timestamp) -> Done<Prune
     connections
         .with(async |client: &Client| {
             client.batch_execute(BEGIN).await?;
-            // One prunes at a time.
-            client.query_typed_one("SELECT 1 FROM base_rest FOR UPDATE", &[]).await?;
+            // One prunes at a time, and the sums stay where they are: who brings the snapshot further comes again.
+            client.query_typed_one("SELECT 1 FROM base_rest CROSS JOIN snapshot FOR UPDATE", &[]).await?;
             let pruned = prune_locked(client, before).await?;
             if !matches!(pruned, Pruned::Entries(_)) {
                 client.batch_execute("ROLLBACK").await?;
@@ -107,6 +108,8 @@ async fn prune_locked(client: &Client, before: Timestamp) -> Done<Pruned> {
     }
     let Some(last) = last else { return Ok(Pruned::Nothing) };
     let mut statements = move_base(client, &entries).await?;
+    let before = entries.first().map_or(0, |entry| entry.seq - 1);
+    statements.extend(sums::take_out(before, last.last));
     statements.extend(forget(&entries, &last));
     send(client, &statements, "COMMIT").await?;
     Ok(Pruned::Entries(entries.len() as u64))

@@ -61,6 +61,7 @@ pub(super) struct HistoryRow {
     pub(super) project: Option<String>,
     pub(super) shown_at: Timestamp,
     pub(super) duration_ms: Option<u64>,
+    pub(super) late_ms: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) cost_micros: Option<u64>,
 }
@@ -76,6 +77,7 @@ impl HistoryRow {
             is_final: mark.is_final,
             shown_at: mark.shown_at,
             duration_ms: mark.duration_ms,
+            late_ms: mark.late_ms,
             tokens: mark.tokens,
             cost_micros: mark.cost_micros,
         };
@@ -86,6 +88,21 @@ impl HistoryRow {
     pub(super) fn of_entry(entry: &Entry) -> Option<HistoryRow> {
         let Entry { seq, at, body } = entry;
         Some(HistoryRow::new(*seq, body.run(), body.schedule(), body.mark(*at)?))
+    }
+
+    /// What it counts for.
+    pub(super) fn mark(&self) -> Mark<'_> {
+        Mark {
+            verdict: self.verdict,
+            is_final: self.is_final,
+            agent: &self.agent,
+            project: self.project.as_deref(),
+            shown_at: self.shown_at,
+            duration_ms: self.duration_ms,
+            late_ms: self.late_ms,
+            tokens: self.tokens,
+            cost_micros: self.cost_micros,
+        }
     }
 
     fn new(seq: u64, run: Option<RunId>, schedule: Option<ScheduleId>, mark: Mark<'_>) -> HistoryRow {
@@ -99,6 +116,7 @@ impl HistoryRow {
             project: mark.project.map(as_key),
             shown_at: mark.shown_at,
             duration_ms: mark.duration_ms,
+            late_ms: mark.late_ms,
             tokens: mark.tokens,
             cost_micros: mark.cost_micros,
         }
@@ -116,6 +134,7 @@ fn append_history(rows: &[HistoryRow]) -> Statement {
         .maybe_texts(rows.iter().map(|row| row.project.clone()))
         .times(rows.iter().map(|row| row.shown_at))
         .maybe_numbers(rows.iter().map(|row| row.duration_ms))
+        .maybe_numbers(rows.iter().map(|row| row.late_ms))
         .maybe_numbers(rows.iter().map(|row| row.tokens))
         .maybe_numbers(rows.iter().map(|row| row.cost_micros))
 }

@@ -22,6 +22,7 @@ use super::connect::Connections;
 use super::copies::{CopyRows, SNAPSHOT};
 use super::fault::{Done, Fault};
 use super::statement::{Statement, send};
+use super::sums;
 use super::tail::Known;
 use crate::columns::{count, signed};
 use crate::requests::Head;
@@ -128,6 +129,7 @@ impl Piece {
             rows.also_gone(&self.piece.passed_schedules, &self.piece.passed_runs);
         }
         let mut statements = SNAPSHOT.put(&rows);
+        statements.extend(sums::add(seq, self.head.seq));
         statements.push(Statement::new("UPDATE snapshot SET seq = $1").number(self.head.seq));
         Ok((Written::At { seq: self.head.seq, is_alone: seq == self.from }, statements))
     }

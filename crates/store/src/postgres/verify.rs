@@ -11,9 +11,11 @@ use super::fault::Done;
 use super::journal::read_row;
 use super::load::base_head;
 use super::save::HistoryRow;
+use super::sums::read_all;
 use super::values::At;
 use crate::columns::{count, from_word, signed};
 use crate::journal_rows::{Chain, JournalRow};
+use crate::sums::Sums;
 
 /// How many rows of the journal are read at a time.
 const PAGE: i64 = 256;
@@ -25,6 +27,7 @@ pub(super) async fn verify(client: &Client) -> Done<Vec<String>> {
     world.seq = base.seq;
     let mut snapshot = SNAPSHOT.read(client, |_, _| {}).await?;
     snapshot.seq = count(client.query_typed_one("SELECT seq FROM snapshot", &[]).await?.get(0));
+    let (summed, mut sums) = (snapshot.seq, Sums::default());
     let mut fold = Fold { state: State::new(world), chain: Chain(base), snapshot: Some(snapshot), found: vec![] };
     fold.compare();
     loop {
@@ -38,10 +41,12 @@ pub(super) async fn verify(client: &Client) -> Done<Vec<String>> {
                 return Ok(told(fold.found));
             }
         }
+        history.iter().filter(|row| row.seq <= summed).for_each(|row| sums.count(row.schedule, &row.mark()));
         let kept = read_history(client, after, fold.chain.0.seq).await?;
         fold.found.extend(differences_of_history(&history, &kept));
     }
     fold.end();
+    fold.found.extend(sums.differences(&read_all(client).await?));
     fold.found.extend(find_other_history(client, base.seq, fold.chain.0.seq).await?);
     Ok(told(fold.found))
 }
@@ -97,7 +102,7 @@ async fn read_page(client: &Client, after: u64) -> Done<Vec<JournalRow>> {
 
 async fn read_history(client: &Client, after: u64, until: u64) -> Done<Vec<HistoryRow>> {
     let sql =
-        "SELECT seq, run_id, schedule_id, verdict, is_final, agent, project, shown_at, duration_ms, tokens, cost_micros
+        "SELECT seq, run_id, schedule_id, verdict, is_final, agent, project, shown_at, duration_ms, late_ms, tokens, cost_micros
         FROM history WHERE $1 < seq AND seq <= $2 ORDER BY seq";
     let params: [(&(dyn ToSql + Sync), Type); 2] = [(&signed(after), Type::INT8), (&signed(until), Type::INT8)];
     client.query_typed(sql, &params).await?.iter().map(read_history_row).collect()
@@ -115,8 +120,9 @@ fn read_history_row(row: &Row) -> Done<HistoryRow> {
         project: row.get(6),
         shown_at: row.get::<_, At>(7).0,
         duration_ms: number(8),
-        tokens: number(9),
-        cost_micros: number(10),
+        late_ms: number(9),
+        tokens: number(10),
+        cost_micros: number(11),
     })
 }
 

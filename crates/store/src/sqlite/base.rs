@@ -9,6 +9,7 @@ use rusqlite::{Connection, params};
 use super::fault::{Done, Fault};
 use super::journal::{read_first, rows_after};
 use super::snapshot::{BASE, snapshot_seq};
+use super::sums;
 use super::values::signed;
 use crate::requests::Head;
 use crate::snapshot_rows::{changed_runs, changed_schedules};
@@ -32,6 +33,7 @@ pub(super) fn prune_piece(connection: &Connection, before: Timestamp) -> Done<u6
     })?;
     let Some(last) = last else { return Ok(0) };
     fold(connection, base, &entries)?;
+    sums::take_out(connection, base.seq, last.seq)?;
     for sql in [
         "DELETE FROM journal WHERE first <= ?1",
         "DELETE FROM history WHERE seq <= ?1",

@@ -6,13 +6,15 @@ use punctual_core::journal::Entry;
 use rusqlite::{Connection, Params, ToSql, params, params_from_iter};
 
 use super::SqliteStore;
-use super::fault::Done;
+use super::fault::{Done, Fault};
 use super::journal::entries_of;
+use super::sums::read_sum;
 use super::values::{Id, count, from_word, micros_before, rows_max, to_json};
 use crate::error::Result;
 use crate::kept::EndedBetween;
 use crate::requests::{HistoryFilter, HistoryItem, Totals};
 use crate::roles::History;
+use crate::sums::{self, WIDTH};
 
 #[async_trait]
 impl History for SqliteStore {
@@ -26,10 +28,11 @@ impl History for SqliteStore {
     async fn count_history(&self, filter: &HistoryFilter) -> Result<u64> {
         let filter = filter.clone();
         self.read_long("counting the history", move |connection| {
-            let (conditions, params) = conditions(&filter);
-            let sql = format!("SELECT count(*) FROM history WHERE {conditions}");
-            let mut statement = connection.prepare_cached(&sql)?;
-            Ok(count(statement.query_row(params_from_iter(params), |row| row.get(0))?))
+            let mut params = vec![];
+            let found = sums::query(&filter, "", 1, |filter| conditions(filter, &mut params));
+            let mut statement = connection.prepare_cached(&format!("SELECT sum(marks) FROM ({found})"))?;
+            let marks: Option<i64> = statement.query_row(params_from_iter(params), |row| row.get(0))?;
+            Ok(count(marks.unwrap_or(0)))
         })
         .await
     }
@@ -41,7 +44,8 @@ impl History for SqliteStore {
 }
 
 fn history(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<HistoryItem>> {
-    let (conditions, mut params) = conditions(filter);
+    let mut params = vec![];
+    let conditions = conditions(filter, &mut params);
     params.extend([Box::new(rows_max(filter.limit)) as Box<dyn ToSql>, Box::new(rows_max(filter.offset))]);
     let sql = format!("SELECT seq FROM history WHERE {conditions} ORDER BY shown_at DESC, seq DESC LIMIT ? OFFSET ?");
     let seqs = read_seqs(connection, &sql, params_from_iter(params))?;
@@ -72,37 +76,21 @@ pub(super) fn ends_between(connection: &Connection, ended: &EndedBetween) -> Don
 }
 
 fn totals(connection: &Connection, filter: &HistoryFilter) -> Done<Vec<Totals>> {
-    let (conditions, params) = conditions(filter);
-    // `sum` fails where the numbers end. `total` is a float, which the cast ends there; below 2^53 both are exact.
-    let sql = format!(
-        "SELECT agent, verdict, count(*), CAST(total(duration_ms) AS INTEGER), CAST(total(tokens) AS INTEGER),
-            CAST(total(cost_micros) AS INTEGER), sum(is_final)
-        FROM history WHERE {conditions} AND duration_ms IS NOT NULL GROUP BY agent, verdict ORDER BY agent, verdict"
-    );
+    let mut params = vec![];
+    let sql = sums::query(filter, "agent, verdict, is_final, ", WIDTH, |filter| conditions(filter, &mut params));
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(params))?;
-    let mut totals = vec![];
+    let mut found = vec![];
     while let Some(row) = rows.next()? {
-        let number = |column| Ok::<u64, rusqlite::Error>(count(row.get(column)?));
-        totals.push(Totals {
-            agent: row.get(0)?,
-            verdict: from_word(&row.get::<_, String>(1)?, "a verdict")?,
-            attempts: number(2)?,
-            duration_ms: number(3)?,
-            tokens: number(4)?,
-            cost_micros: number(5)?,
-            runs: number(6)?,
-        });
+        let verdict = from_word(row.get_ref(1)?.as_str().map_err(Fault::damaged)?, "a verdict")?;
+        found.push((row.get(0)?, verdict, row.get(2)?, read_sum(row, 3)?));
     }
-    // By the order of verdicts, not of their words.
-    totals.sort_by(|a, b| (&a.agent, a.verdict).cmp(&(&b.agent, b.verdict)));
-    Ok(totals)
+    Ok(sums::totals(found.into_iter()))
 }
 
 /// What a filter asks for. The text is made of constants: what people say is in the parameters.
-fn conditions(filter: &HistoryFilter) -> (String, Vec<Box<dyn ToSql>>) {
+pub(super) fn conditions(filter: &HistoryFilter, params: &mut Vec<Box<dyn ToSql>>) -> String {
     let mut sql = "true".to_owned();
-    let mut params: Vec<Box<dyn ToSql>> = vec![];
     let mut add = |condition: &'static str, param: Option<Box<dyn ToSql>>| {
         if let Some(param) = param {
             sql += condition;
@@ -118,7 +106,7 @@ fn conditions(filter: &HistoryFilter) -> (String, Vec<Box<dyn ToSql>>) {
     add(" AND is_final = ?", filter.only_final.then(|| Box::new(true) as _));
     add(" AND shown_at > ?", filter.from.map(|from| Box::new(micros_before(from)) as _));
     add(" AND shown_at <= ?", filter.until.map(|until| Box::new(micros_before(until)) as _));
-    (sql, params)
+    sql
 }
 
 #[cfg(test)]
@@ -149,6 +137,7 @@ mod tests {
             duration_ms: 4,
             tokens: most as u64,
             cost_micros: most as u64,
+            late: [0; 7],
         };
         assert_eq!(totals, [expected]);
     }

@@ -29,6 +29,7 @@ mod records;
 mod save;
 mod session;
 mod snapshot;
+mod sums;
 mod tokens;
 mod values;
 mod verify;

@@ -2,14 +2,20 @@
 
 use rusqlite::Connection;
 
+use super::history::conditions;
 use super::migrate::{MIGRATIONS, migrate};
+use crate::requests::HistoryFilter;
+use crate::sums;
 
-fn check(connection: &Connection, sql: &str) {
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
     let nothing = std::iter::repeat_n(rusqlite::types::Null, statement.parameter_count());
     let steps = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>(3));
-    for step in steps.expect("it has a plan") {
-        let step = step.expect("it has a plan");
+    steps.expect("it has a plan").map(|step| step.expect("it has a plan")).collect()
+}
+
+fn check(connection: &Connection, sql: &str) {
+    for step in plan(connection, sql) {
         let is_walk = step.starts_with("SCAN") && !step.contains("USING");
         assert!(!is_walk, "{step}: {sql}");
         assert!(!step.contains("AUTOMATIC"), "{step}: {sql}");
@@ -37,5 +43,24 @@ fn no_statement_walks_along_a_table() {
         "DELETE FROM answers WHERE at <= ?1",
     ] {
         check(&connection, sql);
+    }
+}
+
+#[test]
+fn what_the_sums_do_not_have_is_found_by_its_numbers() {
+    let mut connection = Connection::open_in_memory().expect("memory is there");
+    migrate(&mut connection, MIGRATIONS).expect("the migrations work");
+    let (schedule, agent) = (Some(punctual_core::ScheduleId(uuid::Uuid::nil())), Some("a".to_owned()));
+    for filter in [
+        HistoryFilter::default(),
+        HistoryFilter { agent, ..HistoryFilter::default() },
+        HistoryFilter { schedule, ..HistoryFilter::default() },
+    ] {
+        let sql = sums::query(&filter, "agent, ", 1, |filter| conditions(filter, &mut vec![]));
+        let steps = plan(&connection, &sql);
+        let of_history: Vec<_> = steps.iter().filter(|step| step.contains(" history")).collect();
+        assert_eq!(of_history, ["SEARCH history USING INTEGER PRIMARY KEY (rowid>?)"], "{steps:?}");
+        let schedule = "SEARCH schedule_sums USING PRIMARY KEY (shown_at=? AND schedule_id=?)";
+        assert!(filter.schedule.is_none() || steps.iter().any(|step| step == schedule), "{steps:?}");
     }
 }

@@ -31,8 +31,8 @@ fn insert_line(connection: &Connection, line: &Line) -> Done<()> {
     }
     let Some(mark) = &line.mark else { return Ok(()) };
     let sql = "INSERT INTO history
-        (seq, run_id, schedule_id, verdict, is_final, agent, project, shown_at, duration_ms, tokens, cost_micros)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        (seq, run_id, schedule_id, verdict, is_final, agent, project, shown_at, duration_ms, late_ms, tokens, cost_micros)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     connection.prepare_cached(sql)?.execute(params![
         signed(line.seq),
         line.run.map(|id| Id(id.0)),
@@ -43,6 +43,7 @@ fn insert_line(connection: &Connection, line: &Line) -> Done<()> {
         mark.project,
         At(mark.shown_at),
         mark.duration_ms.map(signed),
+        mark.late_ms.map(signed),
         mark.tokens.map(signed),
         mark.cost_micros.map(signed),
     ])?;

@@ -55,6 +55,8 @@ CREATE TABLE history (
     -- When it began; when it was scheduled, if it never did.
     shown_at INTEGER NOT NULL,
     duration_ms INTEGER,
+    -- How long after its time the first attempt began.
+    late_ms INTEGER,
     tokens INTEGER,
     cost_micros INTEGER
 ) STRICT;
@@ -141,6 +143,27 @@ CREATE TABLE runs (
     -- The terms, where they are not those of its schedule.
     terms TEXT
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE schedule_sums (
+    shown_at INTEGER NOT NULL,
+    schedule_id BLOB NOT NULL CHECK (length(schedule_id) = 16),
+    agent TEXT NOT NULL,
+    project TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    is_final INTEGER NOT NULL,
+    marks INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    cost_micros INTEGER NOT NULL,
+    late_10ms INTEGER NOT NULL,
+    late_100ms INTEGER NOT NULL,
+    late_1s INTEGER NOT NULL,
+    late_10s INTEGER NOT NULL,
+    late_1min INTEGER NOT NULL,
+    late_10min INTEGER NOT NULL,
+    late_more INTEGER NOT NULL,
+    PRIMARY KEY (shown_at, schedule_id, agent, project, verdict, is_final)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE schedules (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     version INTEGER NOT NULL,
@@ -159,7 +182,32 @@ CREATE TABLE subjects (
     PRIMARY KEY (subject, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX subjects_by_entry ON subjects (seq);
+CREATE TABLE sums (
+    -- The first instant of the day, in UTC.
+    shown_at INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    -- Empty if there is none.
+    project TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    is_final INTEGER NOT NULL,
+    -- Rows of history, and those of them that are attempts that began. What follows is of attempts.
+    marks INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    cost_micros INTEGER NOT NULL,
+    -- First attempts, by how long after their time they began.
+    late_10ms INTEGER NOT NULL,
+    late_100ms INTEGER NOT NULL,
+    late_1s INTEGER NOT NULL,
+    late_10s INTEGER NOT NULL,
+    late_1min INTEGER NOT NULL,
+    late_10min INTEGER NOT NULL,
+    late_more INTEGER NOT NULL,
+    PRIMARY KEY (shown_at, agent, project, verdict, is_final)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE tokens_used (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     used_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE VIEW unsummed AS SELECT * FROM history NOT INDEXED WHERE seq > (SELECT seq FROM snapshot);

@@ -14,6 +14,7 @@ use punctual_kernel::state::{Rest, SnapshotPiece};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::fault::{Done, Fault};
+use super::sums;
 use super::values::{Id, count, micros_up_to, signed};
 use crate::snapshot_rows::{
     DefinitionRow, ProgressRow, RunReader, RunRow, among, read_rest, read_schedule, write_rest,
@@ -234,6 +235,7 @@ pub(super) fn write(connection: &Connection, piece: &SnapshotPiece, state: &Worl
     if let Some(rest) = &piece.rest {
         SNAPSHOT.put_rest(connection, rest)?;
     }
+    sums::add(connection, snapshot_seq(connection)?, piece.seq)?;
     connection.prepare_cached("UPDATE snapshot SET seq = ?1")?.execute([signed(piece.seq)])?;
     Ok(())
 }

@@ -16,10 +16,12 @@ use super::lock::noted_beside;
 use super::open::{connect_to_read, lost};
 use super::readers::{in_one_state, read_error};
 use super::snapshot::{BASE, SNAPSHOT, snapshot_seq};
+use super::sums;
 use super::values::{At, Id, count, signed};
 use crate::error::{Result, StoreError};
 use crate::journal_rows::Chain;
 use crate::requests::Head;
+use crate::sums::Sums;
 use punctual_kernel::compare::{differences, told};
 use punctual_kernel::state::State;
 
@@ -100,7 +102,7 @@ fn fold(connection: &Connection, head: Head, found: &mut Vec<String>) -> Done<()
     if state.seq() == at {
         found.extend(differences(state.world(), &snapshot));
     }
-    let (mut marks, mut subjects) = (0, 0);
+    let (mut marks, mut subjects, mut summed) = (0, 0, Sums::default());
     let mut chain = Chain(first);
     let mut wrong = None;
     rows_after(connection, first.seq, |row| {
@@ -114,6 +116,9 @@ fn fold(connection: &Connection, head: Head, found: &mut Vec<String>) -> Done<()
                 return Ok(false);
             }
             marks += u64::from(check_history(connection, &entry, found)?);
+            if let Some(mark) = entry.body.mark(entry.at).filter(|_| entry.seq <= at) {
+                summed.count(entry.body.schedule().map(|id| id.0), &mark);
+            }
             subjects += u64::from(check_subject(connection, &entry, found)?);
             if entry.seq == at {
                 found.extend(differences(state.world(), &snapshot));
@@ -122,6 +127,9 @@ fn fold(connection: &Connection, head: Head, found: &mut Vec<String>) -> Done<()
         Ok(true)
     })?;
     let is_whole = wrong.is_none();
+    if is_whole {
+        found.extend(summed.differences(&sums::read_all(connection)?));
+    }
     found.extend(wrong.or_else(|| chain.check_head(head).err()));
     for (table, entries) in [("history", marks), ("subjects", subjects)] {
         let sql = format!("SELECT count(*) FROM {table}");
@@ -147,7 +155,7 @@ fn check_subject(connection: &Connection, entry: &Entry, found: &mut Vec<String>
 fn check_history(connection: &Connection, entry: &Entry, found: &mut Vec<String>) -> Done<bool> {
     let Some(mark) = entry.body.mark(entry.at) else { return Ok(false) };
     let sql =
-        "SELECT run_id, schedule_id, verdict, is_final, agent, project, shown_at, duration_ms, tokens, cost_micros
+        "SELECT run_id, schedule_id, verdict, is_final, agent, project, shown_at, duration_ms, late_ms, tokens, cost_micros
         FROM history WHERE seq = ?1";
     let is_same = connection.prepare_cached(sql)?.query_row([signed(entry.seq)], |row| {
         let id = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<Id>>(column)?.map(|id| id.0));
@@ -159,7 +167,8 @@ fn check_history(connection: &Connection, entry: &Entry, found: &mut Vec<String>
             && row.get::<_, String>(4)? == mark.agent
             && row.get::<_, Option<String>>(5)?.as_deref() == mark.project
             && row.get::<_, At>(6)?.0 == mark.shown_at
-            && (number(7)?, number(8)?, number(9)?) == (mark.duration_ms, mark.tokens, mark.cost_micros))
+            && (number(7)?, number(8)?) == (mark.duration_ms, mark.late_ms)
+            && (number(9)?, number(10)?) == (mark.tokens, mark.cost_micros))
     });
     match is_same.optional()? {
         Some(true) => {}

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use jiff::Timestamp;
 use jiff::civil::date;
+use jiff::{SignedDuration, Timestamp};
 use punctual_core::Elapsed;
 use punctual_core::journal::{Entry, PlanEntry, PlannedRun, SkipEntry, World};
 use punctual_core::plan::{EarlyDecisions, Kept, Limits, Outage};
@@ -15,7 +15,7 @@ use punctual_store::conformance::block_on;
 use punctual_store::{
     About, AttemptReport, Cancellation, ClaimRequest, Claimed, Expected, Head, HistoryFilter, HistoryItem, NodeRecord,
     PlanSubject, PlanTask, PlanWrite, PlannerLease, Renewal, RunFilter, RunWritten, ScheduleChange, Settlement, Sign,
-    StartRequest, Started, Store, StoreError, Written, ZoneDay,
+    StartRequest, Started, Store, StoreError, Totals, Written, ZoneDay,
 };
 
 use super::names::{RunNumber, node_id, run_id, schedule_id, slot_key, time};
@@ -51,7 +51,7 @@ pub(crate) enum Answer {
     Entries(Vec<Entry>),
     World(Box<World>),
     Head(Head),
-    History(Vec<HistoryItem>),
+    History(Vec<HistoryItem>, Vec<Totals>, u64),
     Words(Vec<String>),
 }
 
@@ -175,7 +175,15 @@ async fn read(store: &dyn Store, question: &Read, now: Timestamp) -> Answer {
         Read::History { schedule, run, offset, limit } => {
             let (schedule, run) = (schedule.map(schedule_id), run.map(run_id));
             let filter = HistoryFilter { schedule, run, offset: *offset, limit: *limit, ..HistoryFilter::default() };
-            told(store.history(&filter).await, Answer::History)
+            // Sums are of all pages; those of the hours before, too, which may be some days.
+            let hours = i64::try_from(*offset).unwrap_or(i64::MAX).min(1_000);
+            let from = (0 < hours).then(|| now - SignedDuration::from_hours(hours));
+            let summed = HistoryFilter { from, ..filter.clone() };
+            let (totals, count) = (store.totals(&summed).await, store.count_history(&summed).await);
+            let sums = totals.and_then(|totals| Ok((totals, count?)));
+            told(store.history(&filter).await.and_then(|items| Ok((items, sums?))), |(items, (totals, count))| {
+                Answer::History(items, totals, count)
+            })
         }
         Read::Verify => told(store.verify().await, Answer::Words),
     }

@@ -27,13 +27,16 @@ const SNAPSHOT: [&str; 13] = [
 ];
 
 /// What a snapshot, a journal and a history can be, and are not.
-const OTHER: [(&str, &str); 8] = [
+const OTHER: [(&str, &str); 11] = [
     ("DELETE FROM runs WHERE state = 'planned'", "is in the journal and not in the snapshot"),
     (r#"UPDATE runs SET body = replace(body, '"is_parked":false', '"is_parked":true')"#, "differs"),
     ("UPDATE rest SET body = replace(body, '\"epoch_floor\":0', '\"epoch_floor\":1')", "the epoch floor"),
     ("UPDATE journal SET body = replace(body, 'succeeded', 'cancelled')", "are not what their checksum says"),
     ("DELETE FROM journal WHERE first = 2", "follows entry 1"),
     ("UPDATE history SET agent = 'somebody'", "is not in history as the journal has it"),
+    ("UPDATE sums SET attempts = attempts + 1", "the sums of the day of"),
+    ("UPDATE schedule_sums SET late_10ms = 7", "the sums of the day of"),
+    ("DELETE FROM schedule_sums", "the sums of the day of"),
     ("DELETE FROM history", "is not in history as the journal has it"),
     ("UPDATE history SET seq = seq + 1000", "entries that the journal does not have"),
 ];
@@ -52,7 +55,7 @@ fn scene() -> (Bench, String, Session) {
     let session = Session::open(&address);
     wait_until("the snapshot has everything", || session.count("SELECT seq FROM snapshot") == bench.seq());
     assert_eq!(session.ask("SELECT state FROM runs ORDER BY state"), ["planned", "running"]);
-    for table in ["runs", "schedules", "progress", "snapshot", "rest", "journal", "history"] {
+    for table in ["runs", "schedules", "progress", "snapshot", "rest", "journal", "history", "sums", "schedule_sums"] {
         session.run(&format!("CREATE TABLE {table}_as_it_was AS SELECT * FROM {table}"));
     }
     (bench, address, session)
@@ -60,7 +63,7 @@ fn scene() -> (Bench, String, Session) {
 
 /// Puts everything back.
 fn repair(session: &Session) {
-    for table in ["runs", "schedules", "progress", "snapshot", "rest", "journal", "history"] {
+    for table in ["runs", "schedules", "progress", "snapshot", "rest", "journal", "history", "sums", "schedule_sums"] {
         session.run(&format!("TRUNCATE {table}; INSERT INTO {table} SELECT * FROM {table}_as_it_was"));
     }
 }

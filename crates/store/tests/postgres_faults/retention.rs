@@ -169,7 +169,7 @@ fn pruning_whose_answer_is_lost_has_its_effect_once() {
 #[test]
 fn who_only_reads_prunes_nothing_that_the_snapshot_does_not_have() {
     let scene = Scene::new(1);
-    scene.session.run("UPDATE snapshot SET seq = 0; TRUNCATE runs, schedules, progress");
+    scene.session.run("UPDATE snapshot SET seq = 0; TRUNCATE runs, schedules, progress, sums, schedule_sums");
     let reader = punctual_store::postgres::PostgresStore::open_to_read(&scene.address).expect("it opens");
     let refused = block_on(reader.prune(scene.bench.now)).expect_err("it writes no snapshot");
     assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused}");

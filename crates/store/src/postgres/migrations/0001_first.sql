@@ -35,6 +35,8 @@ CREATE TABLE history (
     project text COLLATE "C",
     shown_at timestamptz NOT NULL,
     duration_ms bigint,
+    -- How long after its time the first attempt began.
+    late_ms bigint,
     tokens bigint,
     cost_micros bigint
 );
@@ -174,3 +176,33 @@ CREATE TABLE base_runs (LIKE runs INCLUDING ALL);
 CREATE INDEX base_runs_of_schedule ON base_runs (schedule_id) WHERE schedule_id IS NOT NULL;
 CREATE TABLE base_rest (LIKE rest INCLUDING ALL);
 INSERT INTO base_rest SELECT * FROM rest;
+
+-- What the history up to the entry of the snapshot comes to, by day: written with the snapshot, so that nobody has to scan the history.
+CREATE TABLE sums (
+    -- The first instant of the day, in UTC.
+    shown_at timestamptz NOT NULL,
+    agent text COLLATE "C" NOT NULL,
+    -- Empty if there is none.
+    project text COLLATE "C" NOT NULL,
+    verdict text COLLATE "C" NOT NULL,
+    is_final boolean NOT NULL,
+    -- Rows of history, and those of them that are attempts that began. What follows is of attempts.
+    marks bigint NOT NULL,
+    attempts bigint NOT NULL,
+    duration_ms numeric NOT NULL,
+    tokens numeric NOT NULL,
+    cost_micros numeric NOT NULL,
+    -- First attempts, by how long after their time they began.
+    late_10ms bigint NOT NULL,
+    late_100ms bigint NOT NULL,
+    late_1s bigint NOT NULL,
+    late_10s bigint NOT NULL,
+    late_1min bigint NOT NULL,
+    late_10min bigint NOT NULL,
+    late_more bigint NOT NULL,
+    PRIMARY KEY (shown_at, agent, project, verdict, is_final)
+) WITH (fillfactor = 70);
+
+-- The same, for each schedule.
+CREATE TABLE schedule_sums (LIKE sums INCLUDING STORAGE, schedule_id uuid) WITH (fillfactor = 70);
+ALTER TABLE schedule_sums ADD PRIMARY KEY (shown_at, schedule_id, agent, project, verdict, is_final);

@@ -38,6 +38,8 @@ CREATE TABLE history (
     -- When it began; when it was scheduled, if it never did.
     shown_at INTEGER NOT NULL,
     duration_ms INTEGER,
+    -- How long after its time the first attempt began.
+    late_ms INTEGER,
     tokens INTEGER,
     cost_micros INTEGER
 ) STRICT;
@@ -199,3 +201,55 @@ CREATE TABLE base_rest (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     body TEXT NOT NULL
 ) STRICT;
+
+-- What the history up to the entry of the snapshot comes to, by day: written with the snapshot, so that nobody has to scan the history.
+CREATE TABLE sums (
+    -- The first instant of the day, in UTC.
+    shown_at INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    -- Empty if there is none.
+    project TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    is_final INTEGER NOT NULL,
+    -- Rows of history, and those of them that are attempts that began. What follows is of attempts.
+    marks INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    cost_micros INTEGER NOT NULL,
+    -- First attempts, by how long after their time they began.
+    late_10ms INTEGER NOT NULL,
+    late_100ms INTEGER NOT NULL,
+    late_1s INTEGER NOT NULL,
+    late_10s INTEGER NOT NULL,
+    late_1min INTEGER NOT NULL,
+    late_10min INTEGER NOT NULL,
+    late_more INTEGER NOT NULL,
+    PRIMARY KEY (shown_at, agent, project, verdict, is_final)
+) STRICT, WITHOUT ROWID;
+
+-- The same, for each schedule.
+CREATE TABLE schedule_sums (
+    shown_at INTEGER NOT NULL,
+    schedule_id BLOB NOT NULL CHECK (length(schedule_id) = 16),
+    agent TEXT NOT NULL,
+    project TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    is_final INTEGER NOT NULL,
+    marks INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    cost_micros INTEGER NOT NULL,
+    late_10ms INTEGER NOT NULL,
+    late_100ms INTEGER NOT NULL,
+    late_1s INTEGER NOT NULL,
+    late_10s INTEGER NOT NULL,
+    late_1min INTEGER NOT NULL,
+    late_10min INTEGER NOT NULL,
+    late_more INTEGER NOT NULL,
+    PRIMARY KEY (shown_at, schedule_id, agent, project, verdict, is_final)
+) STRICT, WITHOUT ROWID;
+
+-- The history that they do not have yet: found by its numbers, which are few, and by nothing else.
+CREATE VIEW unsummed AS SELECT * FROM history NOT INDEXED WHERE seq > (SELECT seq FROM snapshot);

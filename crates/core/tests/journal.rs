@@ -5,12 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use punctual_core::journal::{
-    Attempt, Body, EndedRun, Entry, JournalError, PlanEntry, PlannedRun, RunChange, ScheduleRecord, Verdict, World,
+    Attempt, Body, EndedRun, Entry, JournalError, Parts, PlanEntry, PlannedRun, RunChange, ScheduleRecord, SkipEntry,
+    Verdict, World,
 };
 use punctual_core::plan::{EarlyDecisions, Kept, Outage};
 use punctual_core::run::{FailureCode, Outcome, Report, Run, RunEvent, RunState, SkipReason, Terms, WaitFor};
 use punctual_core::schedule::{Cursor, Schedule};
-use punctual_core::{NodeId, RunId, ScheduleId};
+use punctual_core::{Actor, By, NodeId, RunId, ScheduleId};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -53,13 +54,15 @@ fn plan(runs: &[u128]) -> PlanEntry {
 /// A world in which bodies happen one after another, at noon unless it is later.
 struct Story {
     world: World,
+    /// What somebody has who follows the changes alone.
+    follower: World,
     entries: Vec<Entry>,
     now: Timestamp,
 }
 
 impl Story {
     fn empty() -> Story {
-        Story { world: World::default(), entries: vec![], now: at("2026-01-05T12:00:00Z") }
+        Story { world: World::default(), follower: World::default(), entries: vec![], now: at("2026-01-05T12:00:00Z") }
     }
 
     fn new() -> Story {
@@ -72,8 +75,23 @@ impl Story {
     fn attempt(&mut self, body: Body) -> Result<(), JournalError> {
         let entry = Entry { seq: self.world.seq + 1, at: self.now, body };
         self.world.apply(&entry)?;
+        self.follow(&entry);
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// The parts of an entry are the entry again, and its change does what it does.
+    fn follow(&mut self, entry: &Entry) {
+        let parts = Parts::of(&entry.body);
+        assert_eq!(parts.as_ref().body().unwrap(), entry.body);
+        let body = Parts::bare_body(&parts.change).unwrap();
+        assert_eq!(
+            (body.kind(), body.schedule(), body.run()),
+            (entry.body.kind(), entry.body.schedule(), entry.body.run())
+        );
+        assert_eq!(body.subject(), entry.body.subject());
+        self.follower.apply(&Entry { body, ..entry.clone() }).unwrap();
+        assert_eq!(self.follower, self.world);
     }
 
     fn tell(&mut self, body: Body) {
@@ -411,6 +429,45 @@ fn a_run_that_was_being_cancelled_and_leaves_its_node_ends_as_cancelled_and_is_h
     let mark = entry.body.mark(entry.at).unwrap();
     assert_eq!((mark.verdict, mark.is_final), (Verdict::Cancelled, true));
     check_ended(&before, &waits, entry);
+}
+
+#[test]
+fn a_change_has_nothing_of_what_people_read() {
+    let mut story = Story::new();
+    let marker = "only people read this";
+    story.claim(1);
+    story.start(1);
+    let report = Report { summary: Some(marker.to_owned()), output: marker.repeat(100), ..Report::default() };
+    let attempt = Attempt::of(story.run(1), failed(), report, story.now);
+    let by = By { actor: Actor::Operator, reason: Some(marker.to_owned()), once: None };
+    let cancelled = RunChange { by: Some(by.clone()), ..RunChange::of(story.run(2), RunEvent::Cancelled, story.now) };
+    let (first, last) = (planned(1), planned(2));
+    let skipped = SkipEntry {
+        schedule: SCHEDULE,
+        version: 1,
+        agent: marker.to_owned(),
+        project: None,
+        first: first.key,
+        first_at: first.scheduled_at,
+        last: last.key,
+        last_at: last.scheduled_at,
+        count: 2,
+        reason: SkipReason::Paused,
+        pause: None,
+        workflow: None,
+    };
+    let bodies = [
+        Body::AttemptEnded(Box::new(attempt)),
+        Body::RunChanged(cancelled),
+        Body::Skipped(skipped),
+        Body::ScheduleChanged { schedule: Box::new(schedule(2)), by: Some(by) },
+    ];
+    for body in bodies {
+        let parts = Parts::of(&body);
+        assert!(!parts.change.contains(marker), "{}", parts.change);
+        assert!(parts.detail.contains(marker), "{}", parts.detail);
+        story.tell(body);
+    }
 }
 
 proptest! {

@@ -145,7 +145,7 @@ fn a_damaged_copy_is_not_put_back() {
     open(&path).backup(&copy, |_, _| {}).expect("a backup can be made");
     let sqlite = rusqlite::Connection::open(&copy).expect("it opens");
     sqlite
-        .execute("UPDATE journal SET body = body || ' ' WHERE first = (SELECT max(first) FROM journal)", [])
+        .execute("UPDATE journal SET detail = detail || ' ' WHERE first = (SELECT max(first) FROM journal)", [])
         .expect("it can be changed");
     drop(sqlite);
     let head = block_on(open(&path).head()).expect("it reads");

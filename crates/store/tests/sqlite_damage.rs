@@ -75,7 +75,7 @@ fn a_changed_body_of_an_entry_is_found_by_its_checksum() {
     let path = folder.database();
     play(&mut Bench::new(Box::new(open(&path))), 4, |_| {});
     let sqlite = rusqlite::Connection::open(&path).expect("it can be opened");
-    let sql = "UPDATE journal SET body = replace(body, 'agent', 'agend') WHERE first = 2";
+    let sql = "UPDATE journal SET change = replace(change, 'agent', 'agend') WHERE first = 2";
     sqlite.execute(sql, []).expect("it can be changed");
     drop(sqlite);
     let found = findings(&path);

@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::parts::Parts;
 use super::world::ScheduleRecord;
 use crate::plan::{EarlyDecisions, Outage, SkipRange, expires_at};
 use crate::run::{AttemptEnd, Outcome, Report, Run, RunEvent, RunState, SkipReason, Tally};
@@ -25,14 +26,16 @@ pub struct Entry {
     pub body: Body,
 }
 
-/// The checksum of an entry: over the one before, its number, its time and its text, so that neither a changed line
-/// nor a missing one goes unnoticed.
-pub fn checksum(before: u64, seq: u64, at: Timestamp, body: &str) -> u64 {
+/// The checksum of an entry: over the one before, its number, its time and both parts of its text, so that neither a changed
+/// line nor a missing one goes unnoticed.
+pub fn checksum(before: u64, seq: u64, at: Timestamp, text: Parts<&str>) -> u64 {
     StableHash::new()
         .bytes(&before.to_be_bytes())
         .bytes(&seq.to_be_bytes())
         .bytes(&at.as_nanosecond().to_be_bytes())
-        .bytes(body.as_bytes())
+        .bytes(text.change.as_bytes())
+        .bytes(b"\n")
+        .bytes(text.detail.as_bytes())
         .finish()
 }
 
@@ -457,6 +460,8 @@ pub struct Attempt {
     pub node: Option<NodeId>,
     /// How it ended.
     pub event: RunEvent,
+    /// The digest of how it ended and of what it said: applying the entry needs no more of the report.
+    pub digest: u64,
     /// What it said about itself.
     #[serde(default)]
     pub report: Report,
@@ -486,6 +491,7 @@ impl Attempt {
             scheduled_at: run.scheduled_at,
             started_at: run.started_at,
             node: run.owner(),
+            digest: Attempt::digest(&event, &report),
             event,
             report,
             retry_at: after.as_ref().and_then(Run::planned_for),
@@ -496,7 +502,7 @@ impl Attempt {
 
     /// What its run remembers of it, which has come to `state`: the same report twice gets the same answer.
     pub fn last_end(&self, state: RunState) -> AttemptEnd {
-        AttemptEnd { epoch: self.epoch, digest: Attempt::digest(&self.event, &self.report), state }
+        AttemptEnd { epoch: self.epoch, digest: self.digest, state }
     }
 
     /// A digest of what was reported: the same report twice is one report.

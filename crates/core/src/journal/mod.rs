@@ -4,6 +4,7 @@ mod ended;
 mod entry;
 mod error;
 mod mark;
+mod parts;
 mod record;
 mod world;
 
@@ -11,5 +12,6 @@ pub use ended::EndedRun;
 pub use entry::{Attempt, Body, Entry, PlanEntry, PlannedRun, RunChange, RunEnd, SkipEntry, checksum};
 pub use error::JournalError;
 pub use mark::{Mark, Verdict};
+pub use parts::Parts;
 pub use record::{RecordState, StartRecord, WORKFLOW_ID};
 pub use world::{ScheduleRecord, World};

@@ -15,7 +15,7 @@ pub use plan::{event_key, needs_of_ask};
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use punctual_core::journal::{Body, EndedRun, Entry, RecordState, StartRecord, Verdict, World, checksum};
+use punctual_core::journal::{Body, EndedRun, Entry, Parts, RecordState, StartRecord, Verdict, World, checksum};
 use punctual_core::{By, NodeId, RunId, ScheduleId};
 use uuid::Uuid;
 
@@ -108,8 +108,8 @@ pub struct Line {
     pub run: Option<RunId>,
     /// Under which id it is looked up later.
     pub subject: Option<Uuid>,
-    /// The entry as JSON.
-    pub body: String,
+    /// The entry as JSON, in its two parts.
+    pub text: Parts<String>,
     /// The checksum over it and every entry before.
     pub checksum: u64,
     /// What history finds it by.
@@ -222,7 +222,7 @@ impl Transaction<'_> {
     /// A run that is over, if it was asked for beforehand, or has come to its end in this very transaction.
     pub(crate) fn ended(&self, id: RunId) -> Option<EndedRun> {
         let here = self.changes.lines.iter().rfind(|line| line.run == Some(id)).and_then(|line| {
-            let body = serde_json::from_str(&line.body).expect("it was just written");
+            let body = line.text.as_ref().body().expect("it was just written");
             EndedRun::of(&Entry { seq: line.seq, at: line.at, body })
         });
         here.or_else(|| self.found.ended.get(&id).cloned())
@@ -254,8 +254,8 @@ impl Transaction<'_> {
 
     fn write_line(&mut self, entry: &Entry) {
         let Entry { seq, at, body } = entry;
-        let text = to_json(body);
-        let checksum = checksum(self.head.checksum, *seq, *at, &text);
+        let text = Parts::of(body);
+        let checksum = checksum(self.head.checksum, *seq, *at, text.as_ref());
         self.head = Head { seq: *seq, checksum };
         let (schedule, run) = (body.schedule(), body.run());
         let mark = body.mark(*at).map(|mark| LineMark {
@@ -277,15 +277,10 @@ impl Transaction<'_> {
             schedule,
             run,
             subject: body.subject(),
-            body: text,
+            text,
             checksum,
             mark,
             record,
         });
     }
-}
-
-/// A value as JSON, as the journal has it.
-pub fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("what is journalled is plain data")
 }

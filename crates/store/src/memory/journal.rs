@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual_core::journal::{Entry, Mark, Verdict, World, checksum};
+use punctual_core::journal::{Entry, Mark, Verdict, World};
 
 use super::MemoryStore;
 use crate::error::Result;
@@ -63,8 +63,7 @@ impl Journal for MemoryStore {
 }
 
 fn chain(before: u64, entry: &Entry) -> u64 {
-    let body = serde_json::to_string(&entry.body).expect("an entry is plain data");
-    checksum(before, entry.seq, entry.at, &body)
+    entry.checksum(before)
 }
 
 #[async_trait]

@@ -15,7 +15,7 @@ use super::values::{At, rows_max};
 use super::{PostgresStore, prune, verify};
 use crate::columns::count;
 use crate::error::Result;
-use crate::journal_rows::JournalRow;
+use crate::journal_rows::{ChangeRow, JournalRow};
 use crate::kept::EndedBetween;
 use crate::requests::Head;
 use crate::roles::Journal;
@@ -124,7 +124,7 @@ impl PostgresStore {
 /// query's order.
 pub(super) fn of_rows(found: &str) -> String {
     format!(
-        "SELECT first, last, at, body, checksum, seqs, places
+        "SELECT first, last, at, checksum, change, detail, seqs, places
         FROM (
             SELECT (SELECT max(first) FROM journal WHERE first <= seq) AS first,
                 array_agg(seq) AS seqs, array_agg(place) AS places
@@ -139,7 +139,7 @@ pub(super) fn of_rows(found: &str) -> String {
 pub(super) fn entries_of(rows: &[Row]) -> Done<Vec<Entry>> {
     let mut entries: Vec<(i64, Entry)> = vec![];
     for row in rows {
-        let (seqs, places): (Vec<i64>, Vec<i64>) = (row.get(5), row.get(6));
+        let (seqs, places): (Vec<i64>, Vec<i64>) = (row.get(6), row.get(7));
         let row = read_row(row)?;
         for (seq, place) in seqs.into_iter().zip(places) {
             entries.push((place, row.entry(count(seq))?));
@@ -149,15 +149,20 @@ pub(super) fn entries_of(rows: &[Row]) -> Done<Vec<Entry>> {
     Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 
-/// Reads `first, last, at, body, checksum`.
-pub(super) fn read_row(row: &Row) -> Done<JournalRow> {
-    Ok(JournalRow {
+/// Reads `first, last, at, checksum, change`.
+pub(super) fn read_changes(row: &Row) -> Done<ChangeRow> {
+    Ok(ChangeRow {
         first: count(row.get(0)),
         last: count(row.get(1)),
         at: row.get::<_, At>(2).0,
-        body: row.get(3),
-        checksum: row.get::<_, i64>(4).cast_unsigned(),
+        checksum: row.get::<_, i64>(3).cast_unsigned(),
+        change: row.get(4),
     })
+}
+
+/// Reads the same with `detail` behind it.
+pub(super) fn read_row(row: &Row) -> Done<JournalRow> {
+    Ok(JournalRow { changes: read_changes(row)?, detail: row.get(5) })
 }
 
 /// A number of an entry, or of entries, that a caller gives. None comes near the end of a column's numbers, and two of them can be

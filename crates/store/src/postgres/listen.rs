@@ -108,7 +108,7 @@ pub(super) fn notification(changes: &Changes) -> Option<String> {
         words.push('r');
     }
     // Whoever is woken for nothing looks once.
-    let is_called_off = |line: &Line| line.kind == "run_changed" && line.body.contains("\"cancel_asked\"");
+    let is_called_off = |line: &Line| line.kind == "run_changed" && line.text.change.contains("\"cancel_asked\"");
     if changes.lines.iter().any(is_called_off) {
         words.push('s');
     }

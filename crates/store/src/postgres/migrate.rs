@@ -1,6 +1,6 @@
 //! Migrations: numbered, applied once, each whole or not at all, by one node while the others wait.
 
-use punctual_core::journal::checksum;
+use punctual_core::journal::{Parts, checksum};
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -93,5 +93,5 @@ pub(super) async fn applied(client: &Client, migrations: &[Migration]) -> Done<u
 }
 
 fn digest(migration: &Migration) -> i64 {
-    signed(checksum(0, 0, jiff::Timestamp::UNIX_EPOCH, migration.sql))
+    signed(checksum(0, 0, jiff::Timestamp::UNIX_EPOCH, Parts { change: migration.sql, detail: "" }))
 }

@@ -12,14 +12,14 @@ use super::PostgresStore;
 use super::connect::Connections;
 use super::copies::{BASE, CopyRows};
 use super::fault::{Done, Fault};
-use super::journal::read_row;
+use super::journal::read_changes;
 use super::look::Question;
 use super::statement::{Statement, send};
 use super::sums;
 use super::values::At;
 use crate::columns::count;
 use crate::error::{Result, StoreError};
-use crate::journal_rows::JournalRow;
+use crate::journal_rows::ChangeRow;
 use crate::kept::Kept;
 
 const DOING: &str = "pruning the journal";
@@ -87,12 +87,12 @@ async fn prune_piece(connections: &Connections, before: Timestamp) -> Done<Prune
 }
 
 async fn prune_locked(client: &Client, before: Timestamp) -> Done<Pruned> {
-    let sql = "SELECT first, last, at, body, checksum, snapshot.seq
+    let sql = "SELECT first, last, at, checksum, change, snapshot.seq
         FROM snapshot CROSS JOIN (SELECT * FROM journal ORDER BY first LIMIT $1) AS oldest ORDER BY first";
     let params: [(&(dyn ToSql + Sync), Type); 1] = [(&ROWS_MAX, Type::INT8)];
-    let (mut entries, mut last): (Vec<Entry>, Option<JournalRow>) = (vec![], None);
+    let (mut entries, mut last): (Vec<Entry>, Option<ChangeRow>) = (vec![], None);
     for row in &client.query_typed(sql, &params).await? {
-        let (journal_row, snapshot) = (read_row(row)?, count(row.get(5)));
+        let (journal_row, snapshot) = (read_changes(row)?, count(row.get(5)));
         let is_old = At(journal_row.at) <= At::before(before);
         if !is_old || PIECE <= entries.len() {
             break;
@@ -103,7 +103,7 @@ async fn prune_locked(client: &Client, before: Timestamp) -> Done<Pruned> {
             }
             break;
         }
-        entries.extend(journal_row.entries()?);
+        entries.extend(journal_row.bare_entries()?);
         last = Some(journal_row);
     }
     let Some(last) = last else { return Ok(Pruned::Nothing) };
@@ -131,7 +131,7 @@ async fn move_base(client: &Client, entries: &[Entry]) -> Done<Vec<Statement>> {
 }
 
 /// What lets go of entries up to the last of a row. The pen comes last: whoever writes waits for that alone.
-fn forget(entries: &[Entry], last: &JournalRow) -> Vec<Statement> {
+fn forget(entries: &[Entry], last: &ChangeRow) -> Vec<Statement> {
     let subjects: Vec<(Uuid, u64)> =
         entries.iter().filter_map(|entry| Some((entry.body.subject()?, entry.seq))).collect();
     let gone = |sql: &str| Statement::new(sql).number(last.last);

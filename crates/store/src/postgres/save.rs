@@ -28,13 +28,15 @@ pub(super) fn statements(changes: &Changes) -> Done<Vec<Statement>> {
 fn append(lines: &[Line]) -> Done<Statement> {
     let refused = |why: String| StoreError::Database { doing: "writing the journal", source: why.into() };
     let rows = pack(lines).map_err(refused)?;
+    let changes = || rows.iter().map(|row| &row.changes);
     let mut calls = vec![
         Statement::new("append_journal")
-            .numbers(rows.iter().map(|row| row.first))
-            .numbers(rows.iter().map(|row| row.last))
-            .times(rows.iter().map(|row| row.at))
-            .texts(rows.iter().map(|row| row.body.clone()))
-            .numbers(rows.iter().map(|row| row.checksum)),
+            .numbers(changes().map(|row| row.first))
+            .numbers(changes().map(|row| row.last))
+            .times(changes().map(|row| row.at))
+            .numbers(changes().map(|row| row.checksum))
+            .texts(changes().map(|row| row.change.clone()))
+            .texts(rows.iter().map(|row| row.detail.clone())),
     ];
     let history: Vec<HistoryRow> = lines.iter().filter_map(HistoryRow::of_line).collect();
     if !history.is_empty() {

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Row};
 use super::fault::{Done, Fault};
 use super::values::At;
 use crate::columns::{count, signed};
-use crate::journal_rows::JournalRow;
+use crate::journal_rows::ChangeRow;
 use crate::requests::Head;
 
 /// How many rows are followed at a time.
@@ -32,8 +32,8 @@ pub(super) struct Tail {
 }
 
 struct TailRow {
-    row: JournalRow,
-    /// Whether its body was left out, because its last entry is the one that is known.
+    row: ChangeRow,
+    /// Whether its changes were left out, because its last entry is the one that is known.
     is_known: bool,
 }
 
@@ -57,16 +57,16 @@ impl Answer {
             checksum: self.get::<i64>("checksum_before")?.cast_unsigned(),
         };
         let (firsts, lasts): (Vec<i64>, Vec<i64>) = (self.list("firsts")?, self.list("lasts")?);
-        let (times, bodies): (Vec<At>, Vec<Option<String>>) = (self.list("times")?, self.list("bodies")?);
+        let (times, changes): (Vec<At>, Vec<Option<String>>) = (self.list("times")?, self.list("changes")?);
         let checksums: Vec<i64> = self.list("checksums")?;
         let numbers = firsts.into_iter().zip(lasts).zip(checksums);
-        let rows = numbers.zip(times).zip(bodies).map(|((((first, last), checksum), at), body)| TailRow {
-            is_known: body.is_none(),
-            row: JournalRow {
+        let rows = numbers.zip(times).zip(changes).map(|((((first, last), checksum), at), change)| TailRow {
+            is_known: change.is_none(),
+            row: ChangeRow {
                 first: count(first),
                 last: count(last),
                 at: at.0,
-                body: body.unwrap_or_default(),
+                change: change.unwrap_or_default(),
                 checksum: checksum.cast_unsigned(),
             },
         });
@@ -121,7 +121,7 @@ impl Known {
             if *is_known || row.last <= self.head.seq {
                 continue;
             }
-            for entry in row.entries()? {
+            for entry in row.bare_entries()? {
                 self.state.follow(&entry)?;
             }
             self.head = Head { seq: row.last, checksum: row.checksum };

@@ -95,7 +95,7 @@ impl Fold {
 }
 
 async fn read_page(client: &Client, after: u64) -> Done<Vec<JournalRow>> {
-    let sql = "SELECT first, last, at, body, checksum FROM journal WHERE $1 < first ORDER BY first LIMIT $2";
+    let sql = "SELECT first, last, at, checksum, change, detail FROM journal WHERE $1 < first ORDER BY first LIMIT $2";
     let params: [(&(dyn ToSql + Sync), Type); 2] = [(&signed(after), Type::INT8), (&PAGE, Type::INT8)];
     client.query_typed(sql, &params).await?.iter().map(read_row).collect()
 }

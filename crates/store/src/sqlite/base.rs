@@ -7,7 +7,7 @@ use punctual_kernel::state::Rest;
 use rusqlite::{Connection, params};
 
 use super::fault::{Done, Fault};
-use super::journal::{read_first, rows_after};
+use super::journal::{changes_after, read_first};
 use super::snapshot::{BASE, snapshot_seq};
 use super::sums;
 use super::values::signed;
@@ -23,11 +23,11 @@ const PIECE: usize = 100;
 pub(super) fn prune_piece(connection: &Connection, before: Timestamp) -> Done<u64> {
     let (base, snapshot) = (read_first(connection)?, snapshot_seq(connection)?);
     let (mut entries, mut last): (Vec<Entry>, Option<Head>) = (vec![], None);
-    rows_after(connection, base.seq, |row| {
+    changes_after(connection, base.seq, |row| {
         if before <= row.at || snapshot < row.last {
             return Ok(false);
         }
-        entries.extend(row.entries()?);
+        entries.extend(row.bare_entries()?);
         last = Some(Head { seq: row.last, checksum: row.checksum });
         Ok(entries.len() < PIECE)
     })?;

@@ -12,7 +12,7 @@ use super::fault::{Done, Fault};
 use super::snapshot::BASE;
 use super::values::{At, Id, count, rows_max, signed};
 use crate::error::Result;
-use crate::journal_rows::{Chain, JournalRow};
+use crate::journal_rows::{Chain, ChangeRow, JournalRow};
 use crate::requests::Head;
 use crate::roles::Journal;
 
@@ -80,31 +80,55 @@ pub(super) fn read_first(connection: &Connection) -> Done<Head> {
     Ok(Head { seq: count(seq), checksum: checksum.cast_unsigned() })
 }
 
-/// Reads the columns `first, last, at, body, checksum`.
-pub(super) fn read_row(row: &Row<'_>) -> rusqlite::Result<JournalRow> {
-    Ok(JournalRow {
+/// The columns of a row, as [`read_changes`] takes them.
+const CHANGES: &str = "first, last, at, checksum, change";
+
+fn read_changes(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
+    Ok(ChangeRow {
         first: count(row.get(0)?),
         last: count(row.get(1)?),
         at: row.get::<_, At>(2)?.0,
-        body: row.get(3)?,
-        checksum: row.get::<_, i64>(4)?.cast_unsigned(),
+        checksum: row.get::<_, i64>(3)?.cast_unsigned(),
+        change: row.get(4)?,
     })
 }
 
+/// Reads the same with `detail` behind it.
+fn read_row(row: &Row<'_>) -> rusqlite::Result<JournalRow> {
+    Ok(JournalRow { changes: read_changes(row)?, detail: row.get(5)? })
+}
+
 /// Goes through the rows that have entries after a number, in order, as long as somebody wants more.
-pub(super) fn rows_after(
+pub(super) fn rows_after(connection: &Connection, after: u64, look: impl FnMut(&JournalRow) -> Done<bool>) -> Done<()> {
+    each_after(connection, &format!("{CHANGES}, detail"), after, read_row, look)
+}
+
+/// The same with what applying the entries needs, and no more.
+pub(super) fn changes_after(
     connection: &Connection,
     after: u64,
-    mut look: impl FnMut(&JournalRow) -> Done<bool>,
+    look: impl FnMut(&ChangeRow) -> Done<bool>,
+) -> Done<()> {
+    each_after(connection, CHANGES, after, read_changes, look)
+}
+
+fn each_after<T>(
+    connection: &Connection,
+    columns: &str,
+    after: u64,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    mut look: impl FnMut(&T) -> Done<bool>,
 ) -> Done<()> {
     // The row that the next entry is in is the last that begins up to it.
     let next = i64::try_from(after).unwrap_or(i64::MAX).saturating_add(1);
-    let sql = "SELECT first, last, at, body, checksum FROM journal
-        WHERE first >= ifnull((SELECT max(first) FROM journal WHERE first <= ?1), 0) AND last >= ?1 ORDER BY first";
-    let mut statement = connection.prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT {columns} FROM journal
+        WHERE first >= ifnull((SELECT max(first) FROM journal WHERE first <= ?1), 0) AND last >= ?1 ORDER BY first"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([next])?;
     while let Some(row) = rows.next()? {
-        if !look(&read_row(row)?)? {
+        if !look(&read(row)?)? {
             break;
         }
     }
@@ -113,12 +137,12 @@ pub(super) fn rows_after(
 
 /// The entries of some numbers, in the order in which they are asked for. Those of one row are found with it.
 pub(super) fn entries_of(connection: &Connection, seqs: &[u64]) -> Done<Vec<Entry>> {
-    let sql = "SELECT first, last, at, body, checksum FROM journal WHERE first <= ?1 ORDER BY first DESC LIMIT 1";
-    let mut statement = connection.prepare_cached(sql)?;
+    let sql = format!("SELECT {CHANGES}, detail FROM journal WHERE first <= ?1 ORDER BY first DESC LIMIT 1");
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut last: Option<JournalRow> = None;
     let mut entries = Vec::with_capacity(seqs.len());
     for seq in seqs {
-        if last.as_ref().is_none_or(|row| *seq < row.first || row.last < *seq) {
+        if last.as_ref().is_none_or(|row| *seq < row.changes.first || row.changes.last < *seq) {
             let found = statement.query_row([signed(*seq)], read_row).optional()?;
             last = Some(found.ok_or_else(|| Fault::damaged(format!("entry {seq} of the journal is missing")))?);
         }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::{Done, Fault};
 use super::history::past_of_run;
-use super::journal::{read_head, rows_after};
+use super::journal::{changes_after, read_head};
 use super::nodes::read_nodes;
 use super::snapshot::{SNAPSHOT, snapshot_seq};
 use super::values::{At, Id, count};
@@ -24,8 +24,8 @@ pub(super) fn state(connection: &Connection) -> Done<(State, Head)> {
 
 /// Takes in the entries after those that a state has.
 pub(super) fn follow(connection: &Connection, state: &mut State) -> Done<()> {
-    rows_after(connection, state.seq(), |row| {
-        for entry in row.entries()? {
+    changes_after(connection, state.seq(), |row| {
+        for entry in row.bare_entries()? {
             // A row may have been taken in half: it is read from the middle.
             if entry.seq <= state.seq() {
                 continue;

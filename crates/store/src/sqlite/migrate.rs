@@ -1,6 +1,6 @@
 //! Migrations: numbered, applied once, each whole or not at all.
 
-use punctual_core::journal::checksum;
+use punctual_core::journal::{Parts, checksum};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::fault::{Done, Fault};
@@ -70,7 +70,7 @@ pub(super) fn check_version(connection: &Connection, migrations: &[Migration]) -
 }
 
 fn digest(migration: &Migration) -> i64 {
-    signed(checksum(0, 0, jiff::Timestamp::UNIX_EPOCH, migration.sql))
+    signed(checksum(0, 0, jiff::Timestamp::UNIX_EPOCH, Parts { change: migration.sql, detail: "" }))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::fault::{Done, Fault};
 use super::values::{At, Id, signed, to_json};
-use crate::journal_rows::{JournalRow, pack};
+use crate::journal_rows::{ChangeRow, JournalRow, pack};
 
 /// Appends what a transaction has decided, apart from the head of the journal.
 pub(super) fn append(connection: &Connection, changes: &Changes) -> Done<()> {
@@ -17,8 +17,9 @@ pub(super) fn append(connection: &Connection, changes: &Changes) -> Done<()> {
 }
 
 fn insert_row(connection: &Connection, row: &JournalRow) -> Done<()> {
-    let sql = "INSERT INTO journal (first, last, at, body, checksum) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let params = params![signed(row.first), signed(row.last), At(row.at), row.body, signed(row.checksum)];
+    let sql = "INSERT INTO journal (first, last, at, checksum, change, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let JournalRow { changes: ChangeRow { first, last, at, change, checksum }, detail } = row;
+    let params = params![signed(*first), signed(*last), At(*at), signed(*checksum), change, detail];
     connection.prepare_cached(sql)?.execute(params)?;
     Ok(())
 }

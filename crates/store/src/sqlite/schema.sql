@@ -70,9 +70,12 @@ CREATE TABLE journal (
     last INTEGER NOT NULL CHECK (first <= last),
     -- When the last of them was written.
     at INTEGER NOT NULL,
-    body TEXT NOT NULL,
     -- Over every entry up to the last of the row.
-    checksum INTEGER NOT NULL
+    checksum INTEGER NOT NULL,
+    -- What applying them needs.
+    change TEXT NOT NULL,
+    -- What else they say. It comes last: who follows does not read its pages.
+    detail TEXT NOT NULL
 ) STRICT;
 CREATE TABLE migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT;

@@ -10,18 +10,21 @@ CREATE TABLE pen (
 );
 INSERT INTO pen VALUES (true, 1, 0);
 
--- What happened: entries from one number to another, one a line.
+-- What happened: entries from one number to another, one a line in both texts.
 CREATE TABLE journal (
     first bigint PRIMARY KEY,
     last bigint NOT NULL CHECK (first <= last),
     -- When the last of them was written.
     at timestamptz NOT NULL,
-    body text NOT NULL,
-    -- Of the last entry: over the one before, the number, the time and the text.
-    checksum bigint NOT NULL
+    -- Of the last entry: over the one before, the number, the time and the texts.
+    checksum bigint NOT NULL,
+    -- What applying them needs.
+    change text NOT NULL,
+    -- What else they say. Who follows does not read it.
+    detail text NOT NULL
 );
 -- It is read more often than it would be worth to make it smaller.
-ALTER TABLE journal ALTER COLUMN body SET STORAGE EXTERNAL;
+ALTER TABLE journal ALTER COLUMN change SET STORAGE EXTERNAL;
 
 -- Entries that are history: how something ended, when it began or was scheduled, and what it came to.
 CREATE TABLE history (

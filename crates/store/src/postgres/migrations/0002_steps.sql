@@ -2,22 +2,22 @@
 --
 -- Planned once for any number of rows, by index, whatever the tables have grown to meanwhile.
 
--- Where the journal begins, and its rows from the one that ends with an entry that is known. That one comes without its body.
+-- Where the journal begins, and its rows from the one that ends with an entry that is known. That one comes without its changes.
 CREATE FUNCTION follow(
     known bigint, rows_max bigint,
     OUT first_seq bigint, OUT checksum_before bigint,
-    OUT firsts bigint[], OUT lasts bigint[], OUT times timestamptz[], OUT bodies text[], OUT checksums bigint[])
+    OUT firsts bigint[], OUT lasts bigint[], OUT times timestamptz[], OUT changes text[], OUT checksums bigint[])
 LANGUAGE plpgsql
 SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 AS $$
 BEGIN
-    SELECT pen.first_seq, pen.checksum_before, rows.firsts, rows.lasts, rows.times, rows.bodies, rows.checksums
-    INTO STRICT first_seq, checksum_before, firsts, lasts, times, bodies, checksums
+    SELECT pen.first_seq, pen.checksum_before, rows.firsts, rows.lasts, rows.times, rows.changes, rows.checksums
+    INTO STRICT first_seq, checksum_before, firsts, lasts, times, changes, checksums
     FROM pen CROSS JOIN (
         SELECT array_agg(first) AS firsts, array_agg(last) AS lasts, array_agg(at) AS times,
-            array_agg(CASE WHEN last <> known THEN body END) AS bodies, array_agg(checksum) AS checksums
+            array_agg(CASE WHEN last <> known THEN change END) AS changes, array_agg(checksum) AS checksums
         FROM (
-            SELECT first, last, at, body, checksum
+            SELECT first, last, at, change, checksum
             FROM journal
             WHERE coalesce((SELECT max(first) FROM journal WHERE first <= known), 0) <= first
             ORDER BY first
@@ -31,7 +31,7 @@ $$;
 CREATE FUNCTION take_pen(
     known bigint, locks_nodes boolean,
     OUT first_seq bigint, OUT checksum_before bigint,
-    OUT firsts bigint[], OUT lasts bigint[], OUT times timestamptz[], OUT bodies text[], OUT checksums bigint[],
+    OUT firsts bigint[], OUT lasts bigint[], OUT times timestamptz[], OUT changes text[], OUT checksums bigint[],
     OUT now timestamptz,
     OUT node_ids uuid[], OUT node_names text[], OUT nodes_joined_at timestamptz[], OUT nodes_until timestamptz[],
     OUT node_leases bigint[], OUT node_agents text[], OUT nodes_about text[],
@@ -53,7 +53,7 @@ BEGIN
     END IF;
 
     -- Behind the locks: a statement sees what was committed when it began.
-    SELECT * INTO STRICT first_seq, checksum_before, firsts, lasts, times, bodies, checksums FROM follow(known, NULL);
+    SELECT * INTO STRICT first_seq, checksum_before, firsts, lasts, times, changes, checksums FROM follow(known, NULL);
 
     SELECT peers.ids, peers.names, peers.joined_at, peers.lease_until, peers.leases, peers.agents, peers.about,
         planner.node, planner.lease_until, planner.epoch, seen.agents, seen.seen_at
@@ -72,12 +72,12 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION append_journal(bigint[], bigint[], timestamptz[], text[], bigint[])
+CREATE FUNCTION append_journal(bigint[], bigint[], timestamptz[], bigint[], text[], text[])
 RETURNS void LANGUAGE plpgsql
 SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
-    INSERT INTO journal (first, last, at, body, checksum) SELECT * FROM unnest($1, $2, $3, $4, $5);
+    INSERT INTO journal (first, last, at, checksum, change, detail) SELECT * FROM unnest($1, $2, $3, $4, $5, $6);
 END
 $$;
 

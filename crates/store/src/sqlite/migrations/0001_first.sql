@@ -14,15 +14,18 @@ CREATE TABLE head (
 
 INSERT INTO head (one, seq, checksum, first_seq, checksum_before) VALUES (1, 0, 0, 1, 0);
 
--- What happened, in order: the entries of a commit in as few rows as hold them, one entry a line.
+-- What happened, in order: the entries of a commit in as few rows as hold them, one entry a line in both texts.
 CREATE TABLE journal (
     first INTEGER PRIMARY KEY,
     last INTEGER NOT NULL CHECK (first <= last),
     -- When the last of them was written.
     at INTEGER NOT NULL,
-    body TEXT NOT NULL,
     -- Over every entry up to the last of the row.
-    checksum INTEGER NOT NULL
+    checksum INTEGER NOT NULL,
+    -- What applying them needs.
+    change TEXT NOT NULL,
+    -- What else they say. It comes last: who follows does not read its pages.
+    detail TEXT NOT NULL
 ) STRICT;
 
 -- Entries that are history: ended attempts, runs that ended otherwise, skipped slots. What they are searched and summed up by.

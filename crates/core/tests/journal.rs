@@ -8,7 +8,7 @@ use punctual_core::journal::{
     Attempt, Body, EndedRun, Entry, JournalError, Parts, PlanEntry, PlannedRun, RunChange, ScheduleRecord, SkipEntry,
     Verdict, World,
 };
-use punctual_core::plan::{EarlyDecisions, Kept, Outage};
+use punctual_core::plan::EarlyDecisions;
 use punctual_core::run::{FailureCode, Outcome, Report, Run, RunEvent, RunState, SkipReason, Terms, WaitFor};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::{Actor, By, NodeId, RunId, ScheduleId};
@@ -247,50 +247,6 @@ fn the_first_start_of_a_run_wakes_a_schedule_that_time_does_not() {
     story.claim(2);
     story.start(2);
     assert_eq!(plan_at(&story), later);
-}
-
-#[test]
-fn an_outage_marks_only_what_may_have_missed_a_slot() {
-    let outage = Outage { from: at("2026-01-05T12:00:00Z"), until: at("2026-01-05T14:00:00Z"), kept: None };
-    let pause = json!({"paused": {"kind": "paused", "at": "2026-01-05T10:00:00Z", "source": "ada"}});
-    let on_event = json!({"on_event": {"event": "TicketCreated", "delay": "4h"}});
-    for (name, value, plan_at, is_marked) in [
-        ("tags", json!([]), Some("2026-01-05T13:00:00Z"), true),
-        ("tags", json!([]), Some("2026-01-05T14:00:00Z"), true),
-        ("tags", json!([]), Some("2026-01-05T14:00:01Z"), false),
-        // No time is known: a schedule that is full or exhausted may have slots all the same.
-        ("tags", json!([]), None, true),
-        ("state", pause, None, false),
-        ("state", json!({"ended": "done"}), None, false),
-        ("trigger", on_event, None, false),
-    ] {
-        let mut fields = serde_json::to_value(schedule(1)).unwrap();
-        fields[name] = value.clone();
-        let mut story = Story::empty();
-        let schedule = serde_json::from_value(fields).unwrap();
-        story.tell(Body::ScheduleChanged { schedule: Box::new(schedule), by: None });
-        story.tell(Body::Planned(PlanEntry { plan_at: plan_at.map(at), ..plan(&[]) }));
-        story.tell(Body::PlannerTaken { node: NODE, epoch: 1, outage: Some(outage) });
-        let marked = story.world.schedules[&SCHEDULE].outage;
-        assert_eq!(marked, is_marked.then_some(outage), "{name} {value} {plan_at:?}");
-    }
-}
-
-#[test]
-fn a_schedule_with_an_outage_takes_the_next_one_as_well() {
-    let [first, second] = [("12", "13"), ("15", "16")].map(|(from, until)| {
-        let [from, until] = [from, until].map(|hour| at(&format!("2026-01-05T{hour}:00:00Z")));
-        Outage { from, until, kept: None }
-    });
-    let mut story = Story::new();
-    let plan_at = Some(at("2026-01-06T00:00:00Z"));
-    let kept = Some(Kept { from: None, until: first.until });
-    story.tell(Body::Planned(PlanEntry { plan_at, outage: Some(Outage { kept, ..first }), ..plan(&[]) }));
-    story.tell(Body::PlannerTaken { node: NODE, epoch: 1, outage: Some(second) });
-    let both = Outage { from: first.from, until: second.until, kept: None };
-    assert_eq!(story.world.schedules[&SCHEDULE].outage, Some(both));
-    story.tell(Body::PlannerTaken { node: NODE, epoch: 1, outage: None });
-    assert_eq!(story.world.schedules[&SCHEDULE].outage, Some(both));
 }
 
 #[test]

@@ -48,8 +48,6 @@ pub struct Wants {
     pub names: Vec<Name>,
     /// The runs of these schedules that are at work, or parked.
     pub at_work_of: BTreeSet<ScheduleId>,
-    /// The schedules of which these outages may have missed a slot.
-    pub missed_by: Vec<Outage>,
     /// Every run.
     pub all_runs: bool,
 }
@@ -72,11 +70,9 @@ impl Wants {
             Body::RunsClaimed { runs, .. } | Body::RunsStarted { runs } => Wants::runs(runs.iter().copied()),
             Body::RunChanged(change) => Wants::runs([change.run]),
             Body::AttemptEnded(attempt) => Wants::runs([attempt.run]),
-            Body::PlannerTaken { outage, .. } => {
-                Wants { missed_by: outage.iter().copied().collect(), ..Wants::default() }
-            }
             Body::Restored { .. } => Wants { all_runs: true, ..Wants::default() },
-            Body::DayStarted { .. }
+            Body::PlannerTaken { .. }
+            | Body::DayStarted { .. }
             | Body::TokenMade { .. }
             | Body::TokenRevoked { .. }
             | Body::NodeJoined { .. }
@@ -92,7 +88,6 @@ impl Wants {
         self.planned_of.extend(other.planned_of);
         self.names.extend(other.names);
         self.at_work_of.extend(other.at_work_of);
-        self.missed_by.extend(other.missed_by);
         self.all_runs |= other.all_runs;
     }
 
@@ -205,8 +200,9 @@ pub fn plan(draft: &mut Draft, write: PlanWrite, planned_until: Option<Timestamp
 /// Whether a write has slots run as if there was no outage, while nobody has planned for a while and that is not noted yet: what was
 /// missed is for catch-up to decide.
 fn has_unnoted_outage(draft: &Draft, write: &PlanWrite, planned_until: Option<Timestamp>) -> bool {
-    let record = draft.world.schedules.get(&write.schedule());
-    let is_unnoted = record.is_some_and(|record| record.outage.is_none() && record.schedule.is_active());
+    let World { schedules, outages, .. } = &draft.world;
+    let record = schedules.get(&write.schedule()).filter(|record| record.schedule.is_active());
+    let is_unnoted = record.is_some_and(|record| outages.of(record).is_none());
     let runs = write.plan.iter().flat_map(|plan| &plan.runs);
     is_unnoted
         && outage(planned_until, draft.now).is_some()
@@ -232,7 +228,7 @@ fn is_as_expected(world: &World, write: &PlanWrite) -> bool {
         (Expected::At { version, cursor, early, outage, .. }, Some(found)) => {
             let schedule = &found.schedule;
             let is_same = schedule.version == *version && schedule.cursor == *cursor && schedule.early == *early;
-            is_same && (write.plan.is_none() || found.outage == *outage)
+            is_same && (write.plan.is_none() || world.outages.of(found) == *outage)
         }
         (Expected::At { .. }, None) => false,
     }

@@ -14,6 +14,9 @@ pub fn differences(folded: &World, snapshot: &World) -> Vec<String> {
     if folded.days != snapshot.days || folded.epoch_floor != snapshot.epoch_floor {
         found.push("the days that have begun, or the epoch floor, differ".to_owned());
     }
+    if folded.outages != snapshot.outages {
+        found.push("the outages differ".to_owned());
+    }
     if folded.tokens != snapshot.tokens {
         found.push("the tokens differ".to_owned());
     }

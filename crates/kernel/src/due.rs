@@ -51,9 +51,9 @@ pub fn take_due(due: impl Iterator<Item = DueSlots>, max: usize) -> (Vec<DueSlot
 
 /// Whether a start decides the slots of a schedule when they are due.
 ///
-/// The planner decides the rest: an outage, other zone data, the end of a pause.
+/// The planner decides the rest: an outage, of which there is none here, other zone data, the end of a pause.
 pub fn is_for_start(record: &ScheduleRecord, timetables: &Timetables) -> bool {
-    record.schedule.is_active() && record.outage.is_none() && record.zone_data == timetables.zones().version()
+    record.schedule.is_active() && record.zone_data == timetables.zones().version()
 }
 
 /// Decides the slots of a schedule up to now.

@@ -19,7 +19,7 @@ pub const MOMENT: SignedDuration = SignedDuration::from_micros(1);
 /// A schedule that planning has something to do for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanTask {
-    /// The schedule, and how far its planning has come.
+    /// The schedule, and how far its planning has come. It knows every outage: what it has to catch up with is its own.
     pub record: ScheduleRecord,
     /// How many of its runs are planned or claimed and have never started.
     pub waiting: usize,
@@ -77,7 +77,7 @@ pub enum Expected {
         cursor: Cursor,
         /// Its early decisions.
         early: EarlyDecisions,
-        /// The outage that it was marked with. A plan that knew nothing of one must not wipe it out; what writes no plan does
+        /// What it had to catch up with. A plan that knew nothing of an outage must not wipe it out; what writes no plan does
         /// not.
         outage: Option<Outage>,
     },

@@ -141,19 +141,14 @@ impl Ledger {
         caps::check(entry, &self.world, &self.limits, moment)?;
         self.nodes.check(entry, &self.world, state, moment, self.is_shared)?;
         self.slots.take(entry, &self.world, moment, state.planner.map(|planner| planner.until))?;
-        let outage = match &entry.body {
-            Body::PlannerTaken { outage, .. } => *outage,
-            _ => None,
-        };
-        let unmarked = outage.map(|_| self.world.schedules.clone());
         let happened = events(entry);
         let before: BTreeMap<RunId, Run> =
             happened.iter().filter_map(|(id, _)| Some((*id, Run::clone(self.world.runs.get(id)?)))).collect();
         self.world
             .apply(entry)
             .map_err(|error| Violation { rule: "fold", what: format!("entry {}: {error}", entry.seq) })?;
-        if let (Some(outage), Some(before)) = (outage, unmarked) {
-            self.slots.marked(&outage, &before, &self.world)?;
+        if let Body::PlannerTaken { outage: Some(outage), .. } = &entry.body {
+            self.slots.are_missed(outage, &self.world)?;
         }
         if let Some(stretch) = &mut self.stretch {
             stretch.note(entry, &self.world);

@@ -308,7 +308,7 @@ fn with_piece(snapshot: &World, piece: SnapshotPiece) -> Result<World, Violation
     piece.passed_schedules.iter().for_each(|id| drop(world.schedules.remove(id)));
     piece.passed_runs.iter().for_each(|id| drop(world.runs.remove(id)));
     if let Some(rest) = piece.rest {
-        (world.days, world.epoch_floor, world.tokens) = (rest.days, rest.epoch_floor, rest.tokens);
+        rest.put(&mut world);
     }
     Ok(world)
 }

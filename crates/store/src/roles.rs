@@ -166,14 +166,14 @@ pub trait Nodes: Send + Sync {
     /// Takes or renews the planner's lease, if it is free or the node's own. It is free when it has ended, and when its
     /// holder is gone.
     ///
-    /// Taking it after it had ended marks every schedule with the outage, in the same transaction.
+    /// Taking it after it had ended notes the outage, in the same transaction.
     /// [`crate::StoreError::LeaseEnded`] if the node's own lease has ended.
     async fn take_planner(&self, sign: &Sign) -> Result<PlannerLease>;
 
     /// Until when the planner's lease lasts or has lasted; `None` if nobody has had it yet.
     async fn planned_until(&self) -> Result<Option<Timestamp>>;
 
-    /// Marks every schedule with an outage that no lease shows: the clock has jumped, or the machine slept.
+    /// Notes an outage that no lease shows: the clock has jumped, or the machine slept.
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()>;
 }
 

@@ -12,7 +12,7 @@ use punctual_core::plan::{EarlyDecisions, Outage};
 use punctual_core::run::{AttemptEnd, Run, RunState, Terms};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::SlotKey;
-use punctual_core::{RunId, ScheduleId, Token, TokenId};
+use punctual_core::{RunId, ScheduleId};
 use punctual_kernel::state::Rest;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -35,7 +35,6 @@ pub(crate) struct ProgressRow {
     pub(crate) id: Uuid,
     /// When planning has something to do.
     pub(crate) plan_at: Option<Timestamp>,
-    pub(crate) has_outage: bool,
     pub(crate) progress: String,
 }
 
@@ -133,15 +132,8 @@ struct Progress {
     zone_data: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outage: Option<Outage>,
-}
-
-/// What is small, as one text.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RestBody {
-    days: BTreeMap<String, jiff::civil::Date>,
-    epoch_floor: u64,
-    tokens: BTreeMap<TokenId, Token>,
+    #[serde(default)]
+    outage_seq: u64,
 }
 
 impl DefinitionRow {
@@ -174,13 +166,9 @@ impl ProgressRow {
             plan_at: record.plan_at,
             zone_data: record.zone_data.clone(),
             outage: record.outage,
+            outage_seq: record.outage_seq,
         };
-        ProgressRow {
-            id: schedule.id.0,
-            plan_at: record.plan_at,
-            has_outage: record.outage.is_some(),
-            progress: to_json(&progress),
-        }
+        ProgressRow { id: schedule.id.0, plan_at: record.plan_at, progress: to_json(&progress) }
     }
 }
 
@@ -190,8 +178,8 @@ pub(crate) fn read_schedule(definition: &str, progress: &str) -> Result<Schedule
     let progress: Progress = from_json(progress, "the progress of a schedule")?;
     (schedule.cursor, schedule.early) = (progress.cursor, progress.early);
     (schedule.runs_started, schedule.read_until) = (progress.runs_started, progress.read_until);
-    let Progress { plan_at, zone_data, outage, .. } = progress;
-    Ok(ScheduleRecord { schedule: Arc::new(schedule), plan_at, zone_data, outage })
+    let Progress { plan_at, zone_data, outage, outage_seq, .. } = progress;
+    Ok(ScheduleRecord { schedule: Arc::new(schedule), plan_at, zone_data, outage, outage_seq })
 }
 
 impl RunRow {
@@ -259,16 +247,9 @@ impl RunReader {
     }
 }
 
-/// What is small, as text.
-pub(crate) fn write_rest(rest: &Rest) -> String {
-    let Rest { days, epoch_floor, tokens } = rest;
-    to_json(&RestBody { days: days.clone(), epoch_floor: *epoch_floor, tokens: (**tokens).clone() })
-}
-
 /// Puts what is small into a world.
 pub(crate) fn read_rest(text: &str, world: &mut World) -> Result<(), Damage> {
-    let RestBody { days, epoch_floor, tokens } = from_json(text, "the rest of a snapshot")?;
-    (world.days, world.epoch_floor, world.tokens) = (days, epoch_floor, Arc::new(tokens));
+    from_json::<Rest>(text, "the rest of a snapshot")?.put(world);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::journal::{Body, Entry, ScheduleRecord, World};
+use punctual_core::journal::{Body, Entry, NotedOutage, ScheduleRecord, World};
 use punctual_core::run::Run;
 use punctual_core::{NodeId, Token};
 use punctual_kernel::state::State;
@@ -49,6 +49,7 @@ enum BaseLine {
     Schedule(Box<ScheduleRecord>),
     Run(Box<Run>),
     Day(String, Date),
+    Outage(Box<NotedOutage>),
     Token(Box<Token>),
     EpochFloor(u64),
 }
@@ -60,7 +61,8 @@ impl BaseLine {
         let runs = world.live_runs().map(|run| BaseLine::Run(Box::new(run.clone())));
         let days = world.days.iter().map(|(zone, date)| BaseLine::Day(zone.clone(), *date));
         let tokens = world.tokens.values().map(|token| BaseLine::Token(Box::new(token.clone())));
-        floor.into_iter().chain(schedules).chain(runs).chain(days).chain(tokens)
+        let outages = world.outages.after(0).map(|noted| BaseLine::Outage(Box::new(*noted)));
+        floor.into_iter().chain(schedules).chain(runs).chain(days).chain(outages).chain(tokens)
     }
 
     fn put(self, world: &mut World) {
@@ -68,6 +70,7 @@ impl BaseLine {
             BaseLine::Schedule(record) => drop(world.schedules.insert(record.schedule.id, *record)),
             BaseLine::Run(run) => drop(world.runs.insert(run.id, Arc::new(*run))),
             BaseLine::Day(zone, date) => drop(world.days.insert(zone, date)),
+            BaseLine::Outage(noted) => Arc::make_mut(&mut world.outages).note(*noted),
             BaseLine::Token(token) => drop(Arc::make_mut(&mut world.tokens).insert(token.id, *token)),
             BaseLine::EpochFloor(floor) => world.epoch_floor = floor,
         }

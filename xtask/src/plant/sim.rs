@@ -80,14 +80,37 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     ),
     (
+        "a schedule is not through with an outage that it has caught up with",
+        &["I13"],
+        &[(
+            "core/src/journal/world.rs",
+            "(record.outage, record.outage_seq) = (plan.outage, self.outages.last_seq());",
+            "record.outage = plan.outage;",
+        )],
+    ),
+    (
+        "an outage is forgotten while schedules have slots in it",
+        &["I13"],
+        &[("core/src/journal/outages.rs", "self.0.push(noted);", "self.0 = vec![noted];")],
+    ),
+    (
+        "starts decide the slots of an outage",
+        &["I13"],
+        &[(
+            "kernel/src/state/timers.rs",
+            "self.timers.miss(noted.outage.until)",
+            "self.timers.miss(noted.outage.from)",
+        )],
+    ),
+    (
         "an outage leaves out what it missed",
         &["I13"],
-        &[("core/src/journal/world.rs", "|plan_at| plan_at <= outage.until)", "|plan_at| plan_at <= outage.from)")],
+        &[("core/src/journal/outages.rs", "|plan_at| plan_at <= outage.until)", "|plan_at| plan_at <= outage.from)")],
     ),
     (
         "an outage is everybody's",
         &["I13"],
-        &[("core/src/journal/world.rs", "|plan_at| plan_at <= outage.until)", "|plan_at| plan_at != outage.until)")],
+        &[("core/src/journal/outages.rs", "|plan_at| plan_at <= outage.until)", "|plan_at| plan_at != outage.until)")],
     ),
     (
         "the cursor passes a due slot without its run",

@@ -39,9 +39,9 @@ pub(super) const BUGS: &[Bug] = &[
     ("a second DayStarted is accepted", "core/src/journal/world.rs", "date <= begun =>", "date < begun =>"),
     (
         "an outage is not merged",
-        "core/src/journal/world.rs",
-        "record.outage.map_or(outage, |earlier| earlier.and(outage))",
-        "outage",
+        "core/src/journal/outages.rs",
+        "Some(earlier) => Some(earlier.and(noted.outage)),",
+        "Some(_) => Some(noted.outage),",
     ),
     (
         "another digest gets the old answer",

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{Attempt, Body, Entry, PlanEntry};
 use super::error::JournalError;
+use super::outages::{NotedOutage, Outages};
 use crate::plan::Outage;
 use crate::run::{Run, RunEvent, RunState, Terms};
-use crate::schedule::{Overlap, Schedule, Trigger};
+use crate::schedule::{Overlap, Schedule};
 use crate::time::SlotKey;
 use crate::{RunId, ScheduleId, Token, TokenId};
 
@@ -29,6 +30,8 @@ pub struct World {
     pub runs: BTreeMap<RunId, Arc<Run>>,
     /// The last day that has begun, by zone.
     pub days: BTreeMap<String, Date>,
+    /// The times in which no node planned, as far as a schedule may have to catch up with them.
+    pub outages: Arc<Outages>,
     /// Every epoch is higher than this.
     pub epoch_floor: u64,
     /// The tokens.
@@ -45,20 +48,19 @@ pub struct ScheduleRecord {
     pub plan_at: Option<Timestamp>,
     /// The version of the zone data that its plan was made with.
     pub zone_data: String,
-    /// What is left of an outage that has to be made up for.
+    /// What is left of the outages that it knows. [`Outages::of`] says what it has to catch up with in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// The number of the entry that noted the last outage that it knows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outage_seq: u64,
 }
 
 impl ScheduleRecord {
     /// A schedule that has just been written: planning has everything to do.
     pub fn new(schedule: Schedule, at: Timestamp) -> ScheduleRecord {
-        ScheduleRecord { schedule: Arc::new(schedule), plan_at: Some(at), zone_data: String::new(), outage: None }
-    }
-
-    /// Whether an outage may have missed a slot of it: the next one lies before its end, or no time is known for the next.
-    pub fn may_miss(&self, outage: &Outage) -> bool {
-        let has_slots = self.schedule.is_active() && !matches!(self.schedule.trigger, Trigger::OnEvent(_));
-        self.outage.is_some() || self.plan_at.map_or(has_slots, |plan_at| plan_at <= outage.until)
+        let schedule = Arc::new(schedule);
+        ScheduleRecord { schedule, plan_at: Some(at), zone_data: String::new(), outage: None, outage_seq: 0 }
     }
 }
 
@@ -209,7 +211,10 @@ impl World {
             Body::RunsStarted { runs } => runs.iter().for_each(|id| self.take_event(*id, &RunEvent::Started, at)),
             Body::RunChanged(change) => self.take_event(change.run, &change.event, at),
             Body::AttemptEnded(attempt) => self.take_attempt(attempt, at),
-            Body::PlannerTaken { outage, .. } => self.take_outage(*outage),
+            Body::PlannerTaken { outage, .. } => {
+                let noted = outage.map(|outage| NotedOutage { seq: entry.seq, outage });
+                noted.into_iter().for_each(|noted| Arc::make_mut(&mut self.outages).note(noted));
+            }
             Body::TokenMade { token, .. } => {
                 Arc::make_mut(&mut self.tokens).insert(token.id, (**token).clone());
             }
@@ -230,7 +235,7 @@ impl World {
             schedule.read_until = record.schedule.read_until;
             schedule.early = record.schedule.early.clone();
         }
-        let outage = before.and_then(|record| record.outage);
+        let outage = before.and_then(|record| self.outages.of(record));
         let id = schedule.id;
         let terms = Arc::new(Terms::of(&schedule));
         // What nobody has taken yet is carried out as the schedule is now.
@@ -239,7 +244,8 @@ impl World {
             run.version = schedule.version;
             run.terms = Arc::clone(&terms);
         }
-        self.schedules.insert(id, ScheduleRecord { outage, ..ScheduleRecord::new(schedule, at) });
+        let outage_seq = self.outages.last_seq();
+        self.schedules.insert(id, ScheduleRecord { outage, outage_seq, ..ScheduleRecord::new(schedule, at) });
     }
 
     fn take_plan(&mut self, plan: &PlanEntry) {
@@ -263,7 +269,7 @@ impl World {
         schedule.early = plan.early.clone();
         record.plan_at = plan.plan_at;
         record.zone_data.clone_from(&plan.zone_data);
-        record.outage = plan.outage;
+        (record.outage, record.outage_seq) = (plan.outage, self.outages.last_seq());
         if plan.runs.is_empty() {
             return;
         }
@@ -298,6 +304,7 @@ impl World {
         // Time alone brings nothing more. Now that a run has started or is over, the schedule may be over too, or have a place
         // for another run.
         if (counts || run.state.is_final()) && record.plan_at.is_none() && record.schedule.is_active() {
+            self.outages.settle(record);
             record.plan_at = Some(at);
         }
     }
@@ -307,14 +314,6 @@ impl World {
         let Some(run) = self.runs.get_mut(&attempt.run) else { return };
         let run = Arc::make_mut(run);
         run.last_end = Some(attempt.last_end(run.state));
-    }
-
-    /// What may have missed a slot is marked, and finds out by itself which.
-    fn take_outage(&mut self, outage: Option<Outage>) {
-        let Some(outage) = outage else { return };
-        for record in self.schedules.values_mut().filter(|record| record.may_miss(&outage)) {
-            record.outage = Some(record.outage.map_or(outage, |earlier| earlier.and(outage)));
-        }
     }
 
     /// Whether a planned run has to let others of its schedule go first.
@@ -367,6 +366,10 @@ impl World {
     fn run(&self, id: RunId) -> Result<&Run, JournalError> {
         self.runs.get(&id).map(|run| &**run).ok_or(JournalError::UnknownRun(id))
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Whether no run stands twice in one entry: what is true of each would not be true of the second.

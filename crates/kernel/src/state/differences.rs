@@ -7,7 +7,7 @@ use punctual_core::RunId;
 use punctual_core::journal::World;
 use punctual_core::plan::Lane;
 
-use super::State;
+use super::{Rest, State};
 
 /// The planned runs of each lane: those that nothing blocks, and those that wait for others.
 type LaneRuns<'a> = BTreeMap<&'a Lane, (&'a BTreeSet<(Timestamp, RunId)>, &'a BTreeSet<(Timestamp, RunId)>)>;
@@ -33,10 +33,7 @@ impl State {
             .extend(own.runs.keys().filter(|id| !other.runs.contains_key(id)).map(|id| format!("run {id} has no row")));
         let parts = [
             ("schedules", own.schedules == other.schedules),
-            ("days, tokens or the epoch floor", {
-                let of = |world: &World| (world.days.clone(), world.tokens.clone(), world.epoch_floor);
-                of(own) == of(other)
-            }),
+            ("days, outages, tokens or the epoch floor", Rest::of(own) == Rest::of(other)),
             ("expiring runs", self.expiring == opened.expiring),
             ("waiting runs", self.waiting == opened.waiting),
             ("owners", self.owned == opened.owned),

@@ -74,8 +74,8 @@ impl State {
     /// A mirror of rows as they were behind entry `world.seq`. Runs that are over have no place in it.
     pub fn new(world: World) -> State {
         let mut mirror = State::default();
-        (mirror.world.seq, mirror.world.epoch_floor) = (world.seq, world.epoch_floor);
-        (mirror.world.days, mirror.world.tokens) = (world.days, world.tokens);
+        mirror.world.seq = world.seq;
+        Rest::of(&world).put(&mut mirror.world);
         world.schedules.into_values().for_each(|record| mirror.put_schedule(record));
         world.runs.into_values().for_each(|run| mirror.put_run(run));
         mirror.unsaved = Unsaved::default();
@@ -125,10 +125,8 @@ impl State {
 
     /// Reads what a change wants, as far as it is here: slots and runs that are over are not.
     pub fn piece(&self, wants: &Wants) -> World {
-        let mut piece = World::default();
-        (piece.seq, piece.epoch_floor) = (self.world.seq, self.world.epoch_floor);
-        piece.days.clone_from(&self.world.days);
-        piece.tokens = Arc::clone(&self.world.tokens);
+        let mut piece = World { seq: self.world.seq, ..World::default() };
+        Rest::of(&self.world).put(&mut piece);
         let mut runs = wants.runs.clone();
         for siblings in wants.planned_of.iter().filter_map(|schedule| self.order.schedules.get(schedule)) {
             runs.extend(siblings.planned.iter().map(|(_, id)| *id));
@@ -139,7 +137,6 @@ impl State {
         }
         piece.runs = runs.iter().filter_map(|id| Some((*id, self.world.runs.get(id)?.clone()))).collect();
         let mut schedules = wants.schedules.clone();
-        wants.missed_by.iter().for_each(|outage| schedules.extend(self.missed_by(outage)));
         schedules.extend(piece.runs.values().filter_map(|run| run.schedule));
         schedules.extend(wants.names.iter().filter_map(|name| self.named(name)));
         self.add_schedules(&mut piece, &schedules);
@@ -249,7 +246,7 @@ impl State {
         let after = self.world.schedules.get(&id);
         let is_defined_so = self.unsaved.note_schedule(before.map(|it| &*it.schedule), after.map(|it| &*it.schedule));
         before.into_iter().for_each(|record| self.timers.remove(record));
-        after.into_iter().for_each(|record| self.timers.add(record));
+        after.into_iter().for_each(|record| self.timers.add(record, &self.world.outages));
         let zone_data = |record: Option<&ScheduleRecord>| record.map(|it| it.zone_data.clone());
         if is_defined_so && zone_data(before) == zone_data(after) {
             return;
@@ -284,6 +281,9 @@ impl State {
 
     /// Puts back a piece that has changed; `before` is what it was.
     pub fn put_piece(&mut self, before: &World, piece: &World) {
+        if !Arc::ptr_eq(&self.world.outages, &piece.outages) {
+            self.put_outages(&piece.outages);
+        }
         for id in before.schedules.keys().filter(|id| !piece.schedules.contains_key(id)) {
             self.remove_schedule(*id);
         }
@@ -414,6 +414,6 @@ fn hash_of(name: &Name) -> u64 {
 
 /// Whether a schedule and how far it has come are the same.
 fn is_same(one: &ScheduleRecord, other: &ScheduleRecord) -> bool {
-    let is_shared = Arc::ptr_eq(&one.schedule, &other.schedule);
-    is_shared && (one.plan_at, &one.zone_data, one.outage) == (other.plan_at, &other.zone_data, other.outage)
+    let rest = |it: &ScheduleRecord| (it.plan_at, it.outage, it.outage_seq);
+    Arc::ptr_eq(&one.schedule, &other.schedule) && rest(one) == rest(other) && one.zone_data == other.zone_data
 }

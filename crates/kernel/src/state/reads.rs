@@ -103,7 +103,9 @@ impl State {
 
     fn task(&self, record: &ScheduleRecord) -> PlanTask {
         let runs = self.live_runs(record.schedule.id);
-        PlanTask { record: record.clone(), waiting: runs.unstarted, live: runs.live }
+        let mut record = record.clone();
+        self.world.outages.settle(&mut record);
+        PlanTask { record, waiting: runs.unstarted, live: runs.live }
     }
 
     pub(super) fn live_runs_of(&self, schedule: ScheduleId) -> impl Iterator<Item = &Arc<Run>> {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
-use punctual_core::journal::{ScheduleRecord, World};
+use punctual_core::journal::{Outages, ScheduleRecord, World};
 use punctual_core::run::Run;
 use punctual_core::schedule::Schedule;
 use punctual_core::{RunId, ScheduleId, Token, TokenId};
+use serde::{Deserialize, Serialize};
 
 use super::State;
 
@@ -66,10 +67,14 @@ pub struct SnapshotPiece {
 }
 
 /// What is small.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rest {
     /// The last day that has begun, by zone.
     pub days: BTreeMap<String, Date>,
+    /// The times in which no node planned.
+    #[serde(default)]
+    pub outages: Arc<Outages>,
     /// Every epoch is higher than this.
     pub epoch_floor: u64,
     /// The tokens.
@@ -103,7 +108,14 @@ impl SnapshotPiece {
 impl Rest {
     /// That of a world.
     pub fn of(world: &World) -> Rest {
-        Rest { days: world.days.clone(), epoch_floor: world.epoch_floor, tokens: Arc::clone(&world.tokens) }
+        let (outages, tokens) = (Arc::clone(&world.outages), Arc::clone(&world.tokens));
+        Rest { days: world.days.clone(), outages, epoch_floor: world.epoch_floor, tokens }
+    }
+
+    /// Puts it into a world.
+    pub fn put(self, world: &mut World) {
+        let Rest { days, outages, epoch_floor, tokens } = self;
+        (world.days, world.outages, world.epoch_floor, world.tokens) = (days, outages, epoch_floor, tokens);
     }
 }
 

@@ -108,20 +108,19 @@ impl Transaction<'_> {
         }
         let outage = change::outage(before.map(|planner| planner.until), now);
         let epoch = before.map_or(1, |planner| planner.epoch + 1);
-        self.mark_outage(sign.node, epoch, outage, now)?;
+        self.note(sign.node, epoch, outage, now)?;
         self.put_planner(Planner { node: sign.node, until, epoch });
         Ok(PlannerLease { is_held: true, until, outage })
     }
 
-    /// Marks schedules with an outage that no lease shows.
+    /// Notes an outage that no lease shows.
     pub fn note_outage(&mut self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
         let epoch = self.cluster.planner.map_or(0, |planner| planner.epoch);
-        self.mark_outage(node, epoch, Some(Outage { from, until: now, kept: None }), now)
+        self.note(node, epoch, Some(Outage { from, until: now, kept: None }), now)
     }
 
-    fn mark_outage(&mut self, node: NodeId, epoch: u64, outage: Option<Outage>, now: Timestamp) -> Result<()> {
-        let wants = Wants { missed_by: outage.into_iter().collect(), ..Wants::default() };
-        Ok(self.change(&wants, now, |draft| draft.add(Body::PlannerTaken { node, epoch, outage }))?)
+    fn note(&mut self, node: NodeId, epoch: u64, outage: Option<Outage>, now: Timestamp) -> Result<()> {
+        Ok(self.change(&Wants::default(), now, |draft| draft.add(Body::PlannerTaken { node, epoch, outage }))?)
     }
 
     fn put_planner(&mut self, planner: Planner) {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use punctual_core::journal::{PlanEntry, PlannedRun, SkipEntry, World};
 use punctual_core::plan::Outage;
 use punctual_core::run::{Run, SkipReason};
-use punctual_core::schedule::CatchUpMode;
+use punctual_core::schedule::{CatchUpMode, Trigger};
 use punctual_core::time::{Slot, SlotKey};
 use punctual_core::{RunId, ScheduleId};
 use punctual_kernel::change::outage;
@@ -14,9 +14,12 @@ use punctual_kernel::change::outage;
 use super::{Check, ensure};
 use crate::oracle::Version;
 
-/// What catch-up has skipped so far in the commit that is being taken in.
+/// What schedules have missed, and what becomes of it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CatchUps {
+    /// What each schedule has to catch up with: noted for each of them with the outage, and what a plan leaves of it.
+    missed: BTreeMap<ScheduleId, Outage>,
+    /// What catch-up has skipped so far in the commit that is being taken in.
     skipped: BTreeMap<ScheduleId, Vec<SlotKey>>,
 }
 
@@ -38,10 +41,35 @@ impl CatchUps {
         }
     }
 
-    /// A commit has been taken in: each skip had a plan that goes with it.
-    pub(crate) fn committed(&mut self) -> Check {
+    /// An outage is noted: it concerns schedules whose next slot lies before its end, or may lie there.
+    pub(crate) fn noted(&mut self, outage: &Outage, before: &World) {
+        for (id, record) in &before.schedules {
+            let has_slots = record.schedule.is_active() && !matches!(record.schedule.trigger, Trigger::OnEvent(_));
+            let earlier = self.missed.get(id);
+            if earlier.is_some() || record.plan_at.map_or(has_slots, |plan_at| plan_at <= outage.until) {
+                self.missed.insert(*id, earlier.map_or(*outage, |earlier| earlier.and(*outage)));
+            }
+        }
+    }
+
+    pub(crate) fn deleted(&mut self, schedule: ScheduleId) {
+        self.missed.remove(&schedule);
+    }
+
+    /// A commit has been taken in: each skip had a plan that goes with it, and each schedule has to catch up with what it has missed,
+    /// no more and no less.
+    pub(crate) fn committed(&mut self, after: &World) -> Check {
         let left = std::mem::take(&mut self.skipped);
-        ensure("I13", left.is_empty(), || format!("catch-up skips {left:?} without a plan"))
+        ensure("I13", left.is_empty(), || format!("catch-up skips {left:?} without a plan"))?;
+        for (id, record) in &after.schedules {
+            let (found, missed) = (after.outages.of(record), self.missed.get(id));
+            // Where many outages are joined, they begin earlier.
+            let is_same = |found: &Outage| missed.is_some_and(|it| *found == Outage { from: found.from, ..*it });
+            ensure("I13", found.as_ref().map_or(missed.is_none(), is_same), || {
+                format!("schedule {id} has missed {missed:?}, and has to catch up with {found:?}")
+            })?;
+        }
+        Ok(())
     }
 
     /// Looks at a plan that passes slots before it changes the world: if it catches up, it does what the policy says.
@@ -54,17 +82,17 @@ impl CatchUps {
     ) -> Check {
         let id = plan.schedule;
         let skipped = self.skipped.remove(&id).unwrap_or_default();
-        let Some(record) = before.schedules.get(&id) else { return Ok(()) };
-        let catches_up = plan.outage != record.outage;
-        let Some(outage) = record.outage.filter(|_| catches_up) else {
+        let missed = self.missed.remove(&id);
+        self.missed.extend(plan.outage.map(|rest| (id, rest)));
+        let Some(outage) = missed.filter(|_| plan.outage != missed) else {
             let is_made = is_edit && version.schedule.policy.catch_up.covers_pauses;
             // Whoever edits may be the first to see that nobody plans.
             let is_seen = plan.outage == outage(planned_until, at) && passed.is_empty() && plan.runs.is_empty();
-            ensure("I13", plan.outage == record.outage || is_made || is_seen, || {
-                format!("schedule {id} is marked with {:?} by a plan", plan.outage)
+            ensure("I13", plan.outage == missed || is_made || is_seen, || {
+                format!("schedule {id} has to catch up with {:?} because of a plan", plan.outage)
             })?;
-            ensure("I13", record.outage.is_none() || passed.is_empty() || is_edit, || {
-                format!("slots of schedule {id} were decided before {:?} was caught up", record.outage)
+            ensure("I13", missed.is_none() || passed.is_empty() || is_edit, || {
+                format!("slots of schedule {id} were decided before {missed:?} was caught up")
             })?;
             return ensure("I13", skipped.is_empty(), || format!("schedule {id} skips {skipped:?} without an outage"));
         };

@@ -40,7 +40,8 @@ pub(crate) fn is_healthy(state: &State, now: Timestamp, setup: &Setup, left: &BT
     ensure("L5", state.planner.is_some_and(|planner| now <= planner.until), || "nobody plans".to_owned())?;
     for record in state.world.schedules.values() {
         let id = record.schedule.id;
-        ensure("L5", record.outage.is_none(), || format!("schedule {id} never made up for {:?}", record.outage))?;
+        let missed = state.world.outages.of(record);
+        ensure("L5", missed.is_none(), || format!("schedule {id} never made up for {missed:?}"))?;
         let is_late = record.plan_at.is_some_and(|plan_at| plan_at + patience < now);
         ensure("L5", !is_late, || format!("schedule {id} was to be planned at {:?}", record.plan_at))?;
     }

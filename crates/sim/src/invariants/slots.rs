@@ -93,6 +93,7 @@ impl Slots {
         match &entry.body {
             Body::ScheduleChanged { schedule, .. } => self.change(schedule, entry.at, before, moment),
             Body::ScheduleDeleted { schedule, .. } => {
+                self.catch_ups.deleted(*schedule);
                 let Some(decided) = self.schedules.remove(schedule) else { return Ok(()) };
                 // What is withdrawn with it had a place until now.
                 let withdrawn = self.commit.withdrawn.get(schedule).copied().unwrap_or_default();
@@ -100,6 +101,10 @@ impl Slots {
             }
             Body::Skipped(skip) => self.skip(skip, entry.at),
             Body::Planned(plan) => self.plan(plan, entry.at, before, planned_until, moment.is_start),
+            Body::PlannerTaken { outage: Some(outage), .. } => {
+                self.catch_ups.noted(outage, before);
+                Ok(())
+            }
             Body::RunChanged(change) => ensure("I13", change.event != RunEvent::Skipped(SkipReason::CatchUp), || {
                 format!("run {} was recorded, and catch-up skips it", change.run)
             }),
@@ -110,7 +115,7 @@ impl Slots {
     /// Holds what a commit has left against the ledger.
     pub(crate) fn committed(&mut self, after: &World, ends: &BTreeMap<RunId, Run>) -> Check {
         let Commit { edited, ended, planned, passed, early, .. } = std::mem::take(&mut self.commit);
-        self.catch_ups.committed()?;
+        self.catch_ups.committed(after)?;
         for (id, key) in passed {
             let is_decided = self.schedules.get(&id).is_none_or(|decided| decided.by_key.contains_key(&key));
             ensure("I11", is_decided, || {
@@ -131,25 +136,15 @@ impl Slots {
         Ok(())
     }
 
-    /// Holds an outage against the marks of the schedules: what has missed a slot has one, and what cannot have has none.
-    pub(crate) fn marked(
-        &self,
-        outage: &Outage,
-        before: &BTreeMap<ScheduleId, ScheduleRecord>,
-        after: &World,
-    ) -> Check {
-        for record in before.values() {
+    /// What has missed a slot in an outage that was just noted has to catch up with it.
+    pub(crate) fn are_missed(&self, outage: &Outage, after: &World) -> Check {
+        for record in after.schedules.values() {
             let id = record.schedule.id;
-            let mark = after.schedules.get(&id).and_then(|record| record.outage);
             let missed = self.schedules.get(&id).and_then(|decided| decided.first_open(record, outage.until));
-            let is_covered = mark.is_some_and(|mark| mark.from <= outage.from && outage.until <= mark.until);
+            let has_missed = after.outages.of(record);
+            let is_covered = has_missed.is_some_and(|it| it.from <= outage.from && outage.until <= it.until);
             ensure("I13", missed.is_none() || is_covered, || {
-                format!("schedule {id} missed {missed:?} in {outage:?}, and is marked with {mark:?}")
-            })?;
-            let has_slots = record.schedule.is_active() && !matches!(record.schedule.trigger, Trigger::OnEvent(_));
-            let may_miss = record.plan_at.map_or(has_slots, |plan_at| plan_at <= outage.until);
-            ensure("I13", may_miss || record.outage.is_some() || mark.is_none(), || {
-                format!("schedule {id} has no slot before {:?} and is marked with {mark:?}", record.plan_at)
+                format!("schedule {id} missed {missed:?} in {outage:?}, and has to catch up with {has_missed:?}")
             })?;
         }
         Ok(())
@@ -309,7 +304,11 @@ impl Slots {
         let is_edit = self.commit.edited.contains(&id);
         // Before the first node has planned there is no outage.
         let may_wait = is_start || planned_until.is_some();
-        if !is_edit && may_wait && record.outage.is_none() && passed.iter().any(|slot| slot.skipped.is_none()) {
+        if !is_edit
+            && may_wait
+            && before.outages.of(record).is_none()
+            && passed.iter().any(|slot| slot.skipped.is_none())
+        {
             decided.is_in_time(plan, record, (at, planned_until), self.patience)?;
         }
         self.commit.planned.insert(id);

@@ -237,7 +237,7 @@ macro_rules! __conformance_suite {
                 the_time_that_nobody_had_the_lease_is_an_outage_of_every_schedule,
                 an_outage_joins_one_that_is_not_made_up_for,
                 what_waits_already_is_claimed_whatever_planning_does,
-                an_outage_marks_what_has_a_slot_in_it_and_nothing_else,
+                an_outage_concerns_what_has_a_slot_in_it_and_nothing_else,
                 a_plan_that_knew_nothing_of_an_outage_does_not_wipe_it_out,
                 an_edit_does_not_make_up_for_an_outage,
                 a_planner_that_leaves_hands_over_without_an_outage,

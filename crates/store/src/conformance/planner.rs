@@ -22,8 +22,8 @@ fn outage(from: &str, until: &str) -> Option<Outage> {
     Some(Outage { from: at(from), until: at(until), kept: None })
 }
 
-/// The outage that a schedule is marked with.
-fn marked(bench: &Bench, schedule: ScheduleId) -> Option<Outage> {
+/// What a schedule has to catch up with.
+fn missed(bench: &Bench, schedule: ScheduleId) -> Option<Outage> {
     block_on(bench.store.subject(schedule, bench.now)).unwrap().expect("it exists").task.record.outage
 }
 
@@ -40,7 +40,7 @@ pub fn the_first_planner_finds_no_outage(bench: &mut Bench) {
     let node = bench.join("a");
     let lease = take(bench, node);
     assert_eq!(lease, PlannerLease { is_held: true, until: at("09:00:30"), outage: None });
-    assert_eq!(marked(bench, schedule), None);
+    assert_eq!(missed(bench, schedule), None);
     bench.pass(10);
     let renewed = bench.changes_nothing("a renewal", |bench| take(bench, node));
     assert_eq!(renewed, PlannerLease { is_held: true, until: at("09:00:40"), outage: None });
@@ -89,10 +89,10 @@ pub fn the_time_that_nobody_had_the_lease_is_an_outage_of_every_schedule(bench: 
     assert_eq!(take(bench, node).outage, outage("09:00:30", "10:00:00"), "asleep, it had lost it too");
     assert_eq!(bench.kinds_since(seq), ["planner_taken"]);
     for schedule in schedules {
-        assert_eq!(marked(bench, schedule), outage("09:00:30", "10:00:00"));
+        assert_eq!(missed(bench, schedule), outage("09:00:30", "10:00:00"));
     }
     let new = bench.add(json!({}));
-    assert_eq!(marked(bench, new), None, "what was not there has missed nothing");
+    assert_eq!(missed(bench, new), None, "what was not there has missed nothing");
 }
 
 pub fn an_outage_joins_one_that_is_not_made_up_for(bench: &mut Bench) {
@@ -108,11 +108,11 @@ pub fn an_outage_joins_one_that_is_not_made_up_for(bench: &mut Bench) {
     let rest = Outage { kept: Some(kept), ..outage("09:00:30", "10:00:00").expect("it is one") };
     half.plan.as_mut().expect("it has a plan").outage = Some(rest);
     assert_eq!(bench.write(half), Written::Done);
-    assert_eq!((marked(bench, busy), marked(bench, done)), (Some(rest), None));
+    assert_eq!((missed(bench, busy), missed(bench, done)), (Some(rest), None));
     bench.go("11:00:00");
     assert_eq!(take(bench, node).outage, outage("10:00:30", "11:00:00"));
-    assert_eq!(marked(bench, busy), outage("09:00:30", "11:00:00"), "decided anew, once for both");
-    assert_eq!(marked(bench, done), outage("10:00:30", "11:00:00"));
+    assert_eq!(missed(bench, busy), outage("09:00:30", "11:00:00"), "decided anew, once for both");
+    assert_eq!(missed(bench, done), outage("10:00:30", "11:00:00"));
 }
 
 pub fn what_waits_already_is_claimed_whatever_planning_does(bench: &mut Bench) {
@@ -125,7 +125,7 @@ pub fn what_waits_already_is_claimed_whatever_planning_does(bench: &mut Bench) {
     assert_eq!(bench.claimed(node, ALL).runs.len(), 1, "its slot was decided before the outage");
 }
 
-pub fn an_outage_marks_what_has_a_slot_in_it_and_nothing_else(bench: &mut Bench) {
+pub fn an_outage_concerns_what_has_a_slot_in_it_and_nothing_else(bench: &mut Bench) {
     let with_next = |bench: &mut Bench, plan_at: Option<&str>| {
         let id = bench.add(json!({}));
         let mut write = bench.write_for(id);
@@ -139,9 +139,9 @@ pub fn an_outage_marks_what_has_a_slot_in_it_and_nothing_else(bench: &mut Bench)
     take(bench, node);
     bench.go("10:00:00");
     bench.renew(node).unwrap();
-    let missed = take(bench, node).outage;
-    assert_eq!(missed, outage("09:00:30", "10:00:00"));
-    assert_eq!([before, at_its_end, after, unknown].map(|id| marked(bench, id)), [missed, missed, None, missed]);
+    let noted = take(bench, node).outage;
+    assert_eq!(noted, outage("09:00:30", "10:00:00"));
+    assert_eq!([before, at_its_end, after, unknown].map(|id| missed(bench, id)), [noted, noted, None, noted]);
 }
 
 pub fn a_plan_that_knew_nothing_of_an_outage_does_not_wipe_it_out(bench: &mut Bench) {
@@ -150,7 +150,7 @@ pub fn a_plan_that_knew_nothing_of_an_outage_does_not_wipe_it_out(bench: &mut Be
     let (plan, _) = bench.plan_write(schedule, &["10:00:00"]);
     block_on(bench.store.note_outage(bench.now, node, at("08:00:00"))).unwrap();
     assert_eq!(bench.changes_nothing("the plan", |bench| bench.write(plan)), Written::Conflict);
-    assert_eq!(marked(bench, schedule), outage("08:00:00", "09:00:00"));
+    assert_eq!(missed(bench, schedule), outage("08:00:00", "09:00:00"));
     assert_eq!(bench.write(bench.write_for(schedule)), Written::Done, "who knows of it makes up for it");
 }
 
@@ -163,7 +163,7 @@ pub fn an_edit_does_not_make_up_for_an_outage(bench: &mut Bench) {
     after.version = 2;
     let put = crate::ScheduleChange::Put(Box::new(after));
     assert_eq!(bench.write(super::bench::change_of(&before, put)), Written::Done);
-    assert_eq!(marked(bench, schedule), outage("08:00:00", "09:00:00"));
+    assert_eq!(missed(bench, schedule), outage("08:00:00", "09:00:00"));
 }
 
 pub fn a_planner_that_leaves_hands_over_without_an_outage(bench: &mut Bench) {
@@ -174,7 +174,7 @@ pub fn a_planner_that_leaves_hands_over_without_an_outage(bench: &mut Bench) {
     block_on(bench.store.leave(bench.now, one)).unwrap();
     let two = bench.join("b");
     assert_eq!(take(bench, two), PlannerLease { is_held: true, until: at("09:00:35"), outage: None });
-    assert_eq!(marked(bench, schedule), None);
+    assert_eq!(missed(bench, schedule), None);
     // If nobody is there, that is where the outage begins.
     bench.pass(5);
     block_on(bench.store.leave(bench.now, two)).unwrap();
@@ -216,10 +216,10 @@ pub fn an_outage_that_no_lease_shows_can_be_noted(bench: &mut Bench) {
     let node = bench.join("a");
     let until: Timestamp = take(bench, node).until;
     block_on(bench.store.note_outage(bench.now, node, at("08:00:00"))).unwrap();
-    assert_eq!(marked(bench, schedule), outage("08:00:00", "09:00:00"));
+    assert_eq!(missed(bench, schedule), outage("08:00:00", "09:00:00"));
     bench.pass(1);
     block_on(bench.store.note_outage(bench.now, node, at("08:30:00"))).unwrap();
-    assert_eq!(marked(bench, schedule), outage("08:00:00", "09:00:01"));
+    assert_eq!(missed(bench, schedule), outage("08:00:00", "09:00:01"));
     assert!(take(bench, node).until > until, "the lease goes on");
     assert_eq!(epochs(bench), [1, 1, 1]);
 }

@@ -118,12 +118,12 @@ impl MemoryStore {
             return Ok(Some(false));
         }
         let is_due = |record: &&ScheduleRecord| {
-            let is_ready = record.schedule.is_active() && record.outage.is_none();
+            let is_ready = record.schedule.is_active() && !state.has_missed(record);
             is_ready && record.plan_at.is_some_and(|at| at <= now)
         };
         if change::awaits_planning(state.planner.map(|planner| planner.until), now) {
             let mut schedules = state.world.schedules.values();
-            let is_undecided = schedules.any(|record| record.outage.is_some() || is_due(&record));
+            let is_undecided = schedules.any(|record| state.has_missed(record) || is_due(&record));
             return Ok((!is_undecided).then_some(false));
         }
         let mut due: Vec<&ScheduleRecord> = state.world.schedules.values().filter(is_due).collect();
@@ -320,7 +320,7 @@ impl State {
         });
         let overlapping = planned().filter(|run| self.world.overlaps(run)).filter_map(Run::planned_for);
         let ready = self.world.schedules.values();
-        let ready = ready.filter(|record| record.schedule.is_active() && record.outage.is_none());
+        let ready = ready.filter(|record| record.schedule.is_active() && !self.has_missed(record));
         let slots = ready.filter_map(|record| record.plan_at).filter(|at| request.now < *at);
         due.chain(expires).chain(overlapping).chain(waits).chain(slots).min()
     }

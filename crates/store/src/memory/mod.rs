@@ -28,6 +28,7 @@ use crate::error::Result;
 use crate::kept::bare_terms;
 use crate::requests::{Answered, NodeRecord, Planner, PrintedPiece};
 use punctual_kernel::change::{self, Draft, Wants, name_of};
+use punctual_kernel::state::Rest;
 
 /// The model store.
 #[derive(Default)]
@@ -183,10 +184,8 @@ impl State {
             |id: &&ScheduleId| name_of(&world.schedules[id].schedule).is_some_and(|name| wants.names.contains(&name));
         ids.extend(world.schedules.keys().filter(|_| !wants.names.is_empty()).filter(named));
         let schedules = ids.iter().filter_map(|id| Some((*id, world.schedules.get(id)?.clone()))).collect();
-        let mut piece = World::default();
-        (piece.seq, piece.epoch_floor) = (world.seq, world.epoch_floor);
-        (piece.days, piece.runs, piece.schedules) = (world.days.clone(), runs, schedules);
-        piece.tokens = Arc::clone(&world.tokens);
+        let mut piece = World { seq: world.seq, runs, schedules, ..World::default() };
+        Rest::of(world).put(&mut piece);
         Draft::new(piece, now)
     }
 
@@ -206,7 +205,7 @@ impl State {
         }
         self.world.schedules.extend(piece.schedules);
         self.world.runs.extend(piece.runs);
-        (self.world.days, self.world.tokens) = (piece.days, piece.tokens);
+        (self.world.days, self.world.outages, self.world.tokens) = (piece.days, piece.outages, piece.tokens);
         self.world.seq = piece.seq;
         self.entries.extend(entries);
         self.tidy_lanes();

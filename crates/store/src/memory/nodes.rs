@@ -91,7 +91,7 @@ impl Nodes for MemoryStore {
         }
         let outage = change::outage(ended_at, now);
         let epoch = before.map_or(1, |planner| planner.epoch + 1);
-        state.mark_outage(sign.node, epoch, outage, now);
+        state.note(sign.node, epoch, outage, now);
         state.planner = Some(Planner { node: sign.node, until, epoch });
         Ok(PlannerLease { is_held: true, until, outage })
     }
@@ -103,7 +103,7 @@ impl Nodes for MemoryStore {
     async fn note_outage(&self, now: Timestamp, node: NodeId, from: Timestamp) -> Result<()> {
         let mut state = self.state();
         let epoch = state.planner.map_or(0, |planner| planner.epoch);
-        state.mark_outage(node, epoch, Some(Outage { from, until: now, kept: None }), now);
+        state.note(node, epoch, Some(Outage { from, until: now, kept: None }), now);
         Ok(())
     }
 }
@@ -147,8 +147,8 @@ impl State {
         })
     }
 
-    fn mark_outage(&mut self, node: NodeId, epoch: u64, outage: Option<Outage>, now: Timestamp) {
-        let wants = Wants { schedules: self.world.schedules.keys().copied().collect(), ..Wants::default() };
+    fn note(&mut self, node: NodeId, epoch: u64, outage: Option<Outage>, now: Timestamp) {
+        let wants = Wants::default();
         let mut draft = self.draft(&wants, now);
         draft.add(Body::PlannerTaken { node, epoch, outage }).expect("planning may be taken over at any time");
         self.save(draft, &wants);

@@ -56,7 +56,7 @@ impl Plan for MemoryStore {
         let state = self.state();
         let wants_planning = |record: &&ScheduleRecord| {
             let is_due = record.plan_at.is_some_and(|plan_at| plan_at <= now);
-            is_due || record.outage.is_some() || record.zone_data != zone_data
+            is_due || state.has_missed(record) || record.zone_data != zone_data
         };
         let mut records: Vec<&ScheduleRecord> = state.world.schedules.values().filter(wants_planning).collect();
         // What has no time of its own to be planned at comes first: an outage or new zone data waits for nothing.
@@ -207,11 +207,15 @@ impl State {
 
     pub(super) fn task(&self, record: &ScheduleRecord) -> PlanTask {
         let live = || self.runs_of(record.schedule.id);
-        PlanTask {
-            record: record.clone(),
-            waiting: live().filter(|run| !run.has_started).count(),
-            live: live().count(),
-        }
+        let (waiting, count) = (live().filter(|run| !run.has_started).count(), live().count());
+        let mut record = record.clone();
+        self.world.outages.settle(&mut record);
+        PlanTask { record, waiting, live: count }
+    }
+
+    /// Whether a schedule has an outage to catch up with.
+    pub(super) fn has_missed(&self, record: &ScheduleRecord) -> bool {
+        self.world.outages.of(record).is_some()
     }
 
     /// An agent counts as seen when the first run for it is planned: its nodes may be on their way.

@@ -15,10 +15,9 @@ use uuid::Uuid;
 
 use super::fault::{Done, Fault};
 use super::statement::Statement;
-use super::values::At;
+use crate::columns::to_json;
 use crate::snapshot_rows::{
     DefinitionRow, ProgressRow, RunReader, RunRow, among, changed_runs, changed_schedules, read_rest, read_schedule,
-    write_rest,
 };
 
 /// How many rows are read or written at a time.
@@ -91,13 +90,7 @@ impl Tables {
         for row in &runs {
             schedules.extend(get::<Option<Uuid>>(row, 1)?);
         }
-        // Those that an outage may have missed a slot of: `ScheduleRecord::may_miss` decides.
-        let until = wants.missed_by.iter().map(|outage| outage.until).max();
-        let sql = format!(
-            "{} WHERE id = ANY($1) OR $2::timestamptz IS NOT NULL AND (plan_at IS NULL OR plan_at <= $2 OR has_outage)",
-            self.schedules()
-        );
-        let ids = Statement::new(sql).uuids(schedules.into_iter()).with(until.map(At::up_to), Type::TIMESTAMPTZ);
+        let ids = Statement::new(format!("{} WHERE id = ANY($1)", self.schedules())).uuids(schedules.into_iter());
         put_schedules(&mut world, &ids.query(client).await?)?;
         put_runs(&mut world, &runs, &mut RunReader::default())?;
         Ok(world)
@@ -143,7 +136,7 @@ pub(super) struct CopyRows {
 impl CopyRows {
     /// The rows of a piece; `schedule` is a schedule as it is behind it.
     pub(super) fn of(piece: &SnapshotPiece, schedule: impl Fn(ScheduleId) -> Option<Arc<Schedule>>) -> CopyRows {
-        let mut rows = CopyRows { rest: piece.rest.as_ref().map(write_rest), ..CopyRows::default() };
+        let mut rows = CopyRows { rest: piece.rest.as_ref().map(to_json), ..CopyRows::default() };
         for (id, record) in &piece.schedules {
             match record {
                 None => rows.gone_schedules.push(id.0),
@@ -253,15 +246,14 @@ fn put_definitions(prefix: &str, rows: &[DefinitionRow]) -> Statement {
 
 fn put_progress(prefix: &str, rows: &[ProgressRow]) -> Statement {
     let sql = format!(
-        "INSERT INTO {prefix}progress (id, plan_at, has_outage, progress)
-        SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::boolean[], $4::text[])
+        "INSERT INTO {prefix}progress (id, plan_at, progress)
+        SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::text[])
         ON CONFLICT (id) DO UPDATE
-        SET plan_at = excluded.plan_at, has_outage = excluded.has_outage, progress = excluded.progress"
+        SET plan_at = excluded.plan_at, progress = excluded.progress"
     );
     Statement::new(sql)
         .uuids(rows.iter().map(|row| row.id))
         .maybe_times(rows.iter().map(|row| row.plan_at))
-        .flags(rows.iter().map(|row| row.has_outage))
         .texts(rows.iter().map(|row| row.progress.clone()))
 }
 

@@ -16,9 +16,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use super::fault::{Done, Fault};
 use super::sums;
 use super::values::{Id, count, micros_up_to, signed};
-use crate::snapshot_rows::{
-    DefinitionRow, ProgressRow, RunReader, RunRow, among, read_rest, read_schedule, write_rest,
-};
+use crate::columns::to_json;
+use crate::snapshot_rows::{DefinitionRow, ProgressRow, RunReader, RunRow, among, read_rest, read_schedule};
 
 /// Tables that have the state at one entry.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +45,7 @@ macro_rules! tables {
             put_progress: concat!(
                 "INSERT OR REPLACE INTO ",
                 $prefix,
-                "progress (id, plan_at, has_outage, progress) VALUES (?1, ?2, ?3, ?4)"
+                "progress (id, plan_at, progress) VALUES (?1, ?2, ?3)"
             ),
             put_run: concat!(
                 "INSERT OR REPLACE INTO ",
@@ -85,7 +84,7 @@ impl Tables {
             connection.prepare_cached(self.put_schedule)?.execute(params)?;
         }
         let row = ProgressRow::of(record);
-        let params = params![Id(row.id), row.plan_at.map(micros_up_to), row.has_outage, row.progress];
+        let params = params![Id(row.id), row.plan_at.map(micros_up_to), row.progress];
         connection.prepare_cached(self.put_progress)?.execute(params)?;
         Ok(())
     }
@@ -117,7 +116,7 @@ impl Tables {
     }
 
     pub(super) fn put_rest(&self, connection: &Connection, rest: &Rest) -> Done<()> {
-        connection.prepare_cached(self.put_rest)?.execute([write_rest(rest)])?;
+        connection.prepare_cached(self.put_rest)?.execute([to_json(rest)])?;
         Ok(())
     }
 
@@ -180,11 +179,6 @@ impl Tables {
         }
         for id in schedules {
             self.read_schedules(connection, &mut piece, &by_id, [Id(id.0)])?;
-        }
-        for outage in &wants.missed_by {
-            let sql =
-                format!("{} WHERE its.plan_at IS NULL OR its.plan_at <= ?1 OR its.has_outage = 1", self.schedules);
-            self.read_schedules(connection, &mut piece, &sql, [micros_up_to(outage.until)])?;
         }
         let (sql, mut reader) = (format!("{} WHERE id = ?1", self.runs), RunReader::default());
         for id in run_ids {

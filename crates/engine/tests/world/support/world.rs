@@ -316,7 +316,11 @@ impl World {
     }
 
     pub(crate) fn record(&self, id: ScheduleId) -> ScheduleRecord {
-        self.look(|state| state.world.schedules[&id].clone())
+        self.look(|state| {
+            let mut record = state.world.schedules[&id].clone();
+            state.world.outages.settle(&mut record);
+            record
+        })
     }
 
     pub(crate) fn schedule(&self, id: ScheduleId) -> Schedule {

@@ -152,7 +152,6 @@ CREATE TABLE progress (
     id uuid PRIMARY KEY,
     -- When planning has something to do.
     plan_at timestamptz,
-    has_outage boolean NOT NULL,
     progress text NOT NULL
 ) WITH (fillfactor = 70);
 
@@ -165,7 +164,7 @@ CREATE TABLE runs (
     terms text
 ) WITH (fillfactor = 70);
 
--- Days, tokens, and above what every epoch is.
+-- Days, outages, tokens, and above what every epoch is.
 CREATE TABLE rest (
     one boolean PRIMARY KEY CHECK (one),
     body text NOT NULL

@@ -156,7 +156,6 @@ CREATE TABLE progress (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     -- When planning has something to do.
     plan_at INTEGER,
-    has_outage INTEGER NOT NULL CHECK (has_outage IN (0, 1)),
     progress TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
@@ -169,7 +168,7 @@ CREATE TABLE runs (
     terms TEXT
 ) STRICT, WITHOUT ROWID;
 
--- Days that have begun, tokens, the epoch floor.
+-- Days that have begun, outages, tokens, the epoch floor.
 CREATE TABLE rest (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     body TEXT NOT NULL
@@ -187,7 +186,6 @@ CREATE TABLE base_schedules (
 CREATE TABLE base_progress (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     plan_at INTEGER,
-    has_outage INTEGER NOT NULL CHECK (has_outage IN (0, 1)),
     progress TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
-use punctual_core::ScheduleId;
 use punctual_core::run::Terms;
 use punctual_core::schedule::{At, Crons, Overlap, Schedule, Trigger, Work};
 use punctual_core::time::Cron;
+use punctual_core::{ScheduleId, Shared};
 use punctual_engine::edit::Editor;
 
 use crate::node::Node;
@@ -20,10 +20,10 @@ pub(crate) const CALLERS: usize = 500;
 /// A schedule of an agent that may have any number of runs at work.
 pub(crate) fn schedule(agent: &str, trigger: Trigger, now: Timestamp) -> Schedule {
     let work = Work::Agent {
-        agent: agent.to_owned(),
-        prompt: "What changed since yesterday?".to_owned(),
+        agent: agent.into(),
+        prompt: "What changed since yesterday?".into(),
         inputs: serde_json::Map::default(),
-        inputs_policy: None,
+        inputs_policy: Shared::default(),
     };
     let mut schedule = Schedule::draft(work, trigger, "UTC", now);
     schedule.policy.max_concurrent = NonZeroU32::MAX;
@@ -57,7 +57,7 @@ pub(crate) async fn ask_for_runs_of_schedules(node: &Node, agent: &str, count: u
     let next_year = once(now + SignedDuration::from_hours(365 * 24));
     let mut ids = vec![];
     for number in 0..SCHEDULES.min(count) {
-        let project = Some(project(number));
+        let project = Some(project(number)).into();
         let schedule = Schedule { project, ..schedule(agent, next_year.clone(), now) };
         let editor = node.editor.clone();
         ids.push(tokio::spawn(async move { editor.create(schedule, now).await }));

@@ -75,7 +75,7 @@ impl Story {
 
     fn note(&mut self, outage: Outage) {
         for (id, record) in &self.world.schedules {
-            let is_on_event = matches!(record.schedule.trigger, Trigger::OnEvent(_));
+            let is_on_event = matches!(*record.schedule.trigger, Trigger::OnEvent(_));
             let has_slots = record.schedule.is_active() && !is_on_event;
             let mark = self.marks.get(id).copied();
             if mark.is_some() || record.plan_at.map_or(has_slots, |plan_at| plan_at <= outage.until) {

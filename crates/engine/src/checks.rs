@@ -71,8 +71,8 @@ pub fn check(
     let timetable = schedule.timetable(&settings.zones, &settings.calendars)?;
     let from = Schedule::cursor_from(&schedule.trigger, now).at;
     let first = first_run(timetable.slots(from));
-    if !matches!(schedule.trigger, Trigger::OnEvent(_)) && first == NextRun::Never {
-        return Err(Refused::NeverFires(match schedule.trigger {
+    if !matches!(*schedule.trigger, Trigger::OnEvent(_)) && first == NextRun::Never {
+        return Err(Refused::NeverFires(match *schedule.trigger {
             Trigger::At(_) => "its time is past",
             _ => "no time matches its expression, zone, bounds and calendar",
         }));
@@ -104,7 +104,7 @@ pub fn check_change(
 ) -> Result<Outlook, Refused> {
     let times = |schedule: &Schedule| {
         let Schedule { trigger, zone, calendar, bounds, jitter, .. } = schedule;
-        (trigger.clone(), zone.clone(), calendar.clone(), *bounds, *jitter)
+        (trigger.clone(), zone.clone(), calendar.clone(), bounds.clone(), *jitter)
     };
     match check(wanted, settings, limits, now, count) {
         Err(Refused::NeverFires(_) | Refused::TooOften { .. }) if times(before) == times(wanted) => {

@@ -15,7 +15,7 @@ use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
 };
 use punctual_core::time::{SlotKey, Timetable, Zones};
-use punctual_core::{Actor, By, RunId, ScheduleId};
+use punctual_core::{Actor, By, RunId, ScheduleId, Shared};
 use punctual_kernel::change::outage;
 use punctual_kernel::due::{early_entry, next_of};
 use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
@@ -108,7 +108,7 @@ impl Editor {
             cursor,
             early: EarlyDecisions::default(),
             runs_started: 0,
-            read_until: None,
+            read_until: Shared::default(),
             created_at: now,
             updated_at: now,
             ..schedule
@@ -173,16 +173,16 @@ impl Editor {
     pub async fn pause(&self, id: ScheduleId, pause: Pause, now: Timestamp) -> Result<Schedule, EditError> {
         self.edit(id, None, now, |schedule| {
             // What fires when it is enabled is never done for good: it can be switched off, and on again.
-            let is_immediate = matches!(schedule.trigger, Trigger::Immediate(_));
+            let is_immediate = matches!(*schedule.trigger, Trigger::Immediate(_));
             let can_pause = match schedule.state {
                 ScheduleState::Active => true,
                 ScheduleState::Ended(EndReason::Done) => is_immediate,
                 ScheduleState::Paused(_) | ScheduleState::Ended(_) => false,
             };
             let state = match &schedule.state {
-                _ if can_pause => ScheduleState::Paused(pause.clone()),
+                _ if can_pause => ScheduleState::Paused(Box::new(pause.clone())),
                 ScheduleState::Paused(before) if before.kind == pause.kind => {
-                    ScheduleState::Paused(Pause { until: pause.until, ..before.clone() })
+                    ScheduleState::Paused(Box::new(Pause { until: pause.until, ..Pause::clone(before) }))
                 }
                 other => other.clone(),
             };
@@ -315,7 +315,7 @@ impl Editor {
             cursor: cursor.clone(),
             early: before.early.clone(),
             runs_started: before.runs_started,
-            read_until: before.read_until,
+            read_until: before.read_until.clone(),
             created_at: before.created_at,
             updated_at: now,
             ..wanted
@@ -339,7 +339,7 @@ impl Editor {
         let write = PlanBase::new(record, &self.settings).write(vec![], |entry| {
             entry.version = edited.version;
             entry.plan_at = Some(now);
-            entry.zone_data.clone_from(&record.zone_data);
+            entry.zone_data.clone_from(&*record.zone_data);
             entry.outage = Some(record.outage.map_or(pause, |outage| outage.and(pause)));
         });
         PlanWrite { change: ScheduleChange::Put(Box::new(edited.clone())), ..write }
@@ -383,7 +383,7 @@ impl Editor {
         Ok(outage.map(|outage| {
             PlanBase::new(record, &self.settings).write(vec![], |entry| {
                 entry.plan_at = Some(now);
-                entry.zone_data.clone_from(&record.zone_data);
+                entry.zone_data.clone_from(&*record.zone_data);
                 entry.outage = Some(outage);
             })
         }))
@@ -451,7 +451,7 @@ fn resumed(schedule: &Schedule, now: Timestamp) -> Schedule {
     match &schedule.state {
         ScheduleState::Paused(pause) => Schedule {
             state: ScheduleState::Active,
-            trigger: trigger_when_enabled(&schedule.trigger, pause.kind, now),
+            trigger: trigger_when_enabled(&schedule.trigger, pause.kind, now).into(),
             ..schedule.clone()
         },
         ScheduleState::Active | ScheduleState::Ended(_) => schedule.clone(),
@@ -485,7 +485,7 @@ fn pause_goes_on(before: &Schedule, wanted: &Schedule) -> bool {
 
 /// What says when a schedule fires.
 fn times(it: &Schedule) -> impl PartialEq {
-    (it.trigger.clone(), it.zone.clone(), it.calendar.clone(), it.bounds, it.policy.dst)
+    (it.trigger.clone(), it.zone.clone(), it.calendar.clone(), it.bounds.clone(), it.policy.dst)
 }
 
 /// Whether a schedule goes on behind a pause whose slots it makes up for.

@@ -234,7 +234,7 @@ impl Planner {
             let decided = |recovered: Option<Recovered>| Some(Decided::Recovered(Box::new(recovered?)));
             return Ok(recovered.map_or(Some(Decided::Failed), decided));
         }
-        if task.record.zone_data != zone_data || self.careful.contains(&schedule.id) {
+        if *task.record.zone_data != *zone_data || self.careful.contains(&schedule.id) {
             let Some(subject) = self.store.subject(schedule.id, now).await? else { return Ok(None) };
             info!(schedule.id = %schedule.id, "planning schedule {} again with zone data {zone_data}", schedule.id);
             let cursor = schedule.cursor.clone();
@@ -328,7 +328,7 @@ fn unless_it_panics<T>(id: ScheduleId, decide: impl FnOnce() -> T) -> Option<T> 
 
 /// Why a schedule is over, if it is: time brings nothing more, or all its runs have started, and none of them lives.
 fn end_of(schedule: &Schedule, task: &PlanTask, is_over: bool) -> Option<EndReason> {
-    if task.live != 0 || !schedule.is_active() || matches!(schedule.trigger, Trigger::OnEvent(_)) {
+    if task.live != 0 || !schedule.is_active() || matches!(*schedule.trigger, Trigger::OnEvent(_)) {
         return None;
     }
     if schedule.bounds.max_runs().is_some_and(|max| max <= schedule.runs_started) {

@@ -98,11 +98,11 @@ impl Recovered {
             entry.plan_at = if schedule.is_active() { Some(now) } else { schedule.paused_until() };
             entry.outage = caught_up.rest;
             // What stays planned may still be where older zone data had put it: that is for planning to see.
-            entry.zone_data.clone_from(&record.zone_data);
+            entry.zone_data.clone_from(&*record.zone_data);
             entry.was_next = was_next.is_some() && was_next == runs.first().map(|run| run.id);
             entry.runs = runs;
         });
-        Some(Recovered { project: schedule.project.clone(), write })
+        Some(Recovered { project: Option::clone(&schedule.project), write })
     }
 
     /// The runs that are made up for, in order.

@@ -217,7 +217,7 @@ fn asked(facts: &RunFacts<'_>) -> Cause {
     if run.key.is_event() {
         return cause("event", format!("an event asked for it at {at}"));
     }
-    if facts.schedule.is_some_and(|schedule| matches!(schedule.trigger, Trigger::Immediate(_))) {
+    if facts.schedule.is_some_and(|schedule| matches!(*schedule.trigger, Trigger::Immediate(_))) {
         return cause("scheduled", format!("it was due as soon as its schedule was there or enabled again, at {at}"));
     }
     cause("scheduled", format!("it answers the slot of {at}"))

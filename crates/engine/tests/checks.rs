@@ -26,11 +26,16 @@ fn settings() -> Settings {
 fn schedule(expression: &str, calendar: Option<&str>, now: Timestamp) -> Schedule {
     let trigger = Trigger::Cron(Crons::one(Cron::parse(expression, None).unwrap()));
     let schedule = Schedule::draft(work(), trigger, "UTC", now);
-    Schedule { calendar: calendar.map(str::to_owned), ..schedule }
+    Schedule { calendar: calendar.map(str::to_owned).into(), ..schedule }
 }
 
 fn work() -> Work {
-    Work::Agent { agent: "reporter".to_owned(), prompt: String::new(), inputs: Default::default(), inputs_policy: None }
+    Work::Agent {
+        agent: "reporter".into(),
+        prompt: Default::default(),
+        inputs: Default::default(),
+        inputs_policy: Default::default(),
+    }
 }
 
 #[test]

@@ -61,10 +61,10 @@ fn work_is_fenced_when_every_thread_of_the_runtime_is_busy() {
     let running = runtime.spawn(node::run(parts.clone(), stop.clone()));
     let now = SystemClock.now();
     let work = Work::Agent {
-        agent: "reporter".to_owned(),
-        prompt: String::new(),
+        agent: "reporter".into(),
+        prompt: Default::default(),
         inputs: Default::default(),
-        inputs_policy: None,
+        inputs_policy: Default::default(),
     };
     let terms = Terms::of(&Schedule::draft(
         work,

@@ -30,7 +30,7 @@ pub type Name = (Face, Option<String>, String);
 
 /// The name of a schedule, if it has one.
 pub fn name_of(schedule: &Schedule) -> Option<Name> {
-    Some((schedule.face, schedule.project.clone(), schedule.name.clone()?))
+    Some((schedule.face, Option::clone(&schedule.project), schedule.name.clone()?))
 }
 
 /// What a change has to read. With a run comes its schedule.

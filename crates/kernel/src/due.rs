@@ -53,7 +53,7 @@ pub fn take_due(due: impl Iterator<Item = DueSlots>, max: usize) -> (Vec<DueSlot
 ///
 /// The planner decides the rest: an outage, of which there is none here, other zone data, the end of a pause.
 pub fn is_for_start(record: &ScheduleRecord, timetables: &Timetables) -> bool {
-    record.schedule.is_active() && record.zone_data == timetables.zones().version()
+    record.schedule.is_active() && *record.zone_data == timetables.zones().version()
 }
 
 /// Decides the slots of a schedule up to now.
@@ -201,7 +201,7 @@ mod tests {
             "cursor": {"at": "2026-01-05T00:00:00Z"},
         });
         let schedule: Schedule = serde_json::from_value(schedule).unwrap();
-        ScheduleRecord { zone_data: Zones::bundled().version().to_owned(), ..ScheduleRecord::new(schedule, now()) }
+        ScheduleRecord { zone_data: Zones::bundled().version().into(), ..ScheduleRecord::new(schedule, now()) }
     }
 
     fn now() -> Timestamp {

@@ -85,7 +85,7 @@ fn choose(sim: &Sim, random: &mut Random) -> Request {
         let over = state.entries.iter().rev().filter_map(|entry| entry.body.ended()).map(|(run, _)| run).take(2);
         let runs: Vec<RunId> = state.world.runs.keys().copied().chain(over).collect();
         let paused = of(&|it| matches!(it.state, ScheduleState::Paused(_)));
-        (all, paused, of(&|it| matches!(it.trigger, Trigger::OnEvent(_))), runs)
+        (all, paused, of(&|it| matches!(*it.trigger, Trigger::OnEvent(_))), runs)
     });
     if schedules.is_empty() || schedules.len() < SCHEDULES_MAX && random.chance(20) {
         return Request::Create;
@@ -148,23 +148,23 @@ impl Client {
                 if is_fast {
                     return Ok(());
                 }
-                editor.edit(id, None, now, move |it| Schedule { trigger: trigger.clone(), ..it.clone() }).await?
+                editor.edit(id, None, now, move |it| Schedule { trigger: trigger.clone().into(), ..it.clone() }).await?
             }
             Request::EditPolicy(id) => {
                 let policy = schedules::policy(random);
-                editor.edit(id, None, now, move |it| Schedule { policy: policy.clone(), ..it.clone() }).await?
+                editor.edit(id, None, now, move |it| Schedule { policy: policy.clone().into(), ..it.clone() }).await?
             }
             Request::EditZone(id) => {
                 let zone = random.pick(&ZONES).to_string();
                 let own = zones.get(&zone).expect("the zone data has it");
                 let change = move |it: &Schedule| {
-                    let trigger = match &it.trigger {
+                    let trigger = match &*it.trigger {
                         Trigger::Every(every) => {
                             Trigger::Every(Every::anchored(every.interval(), &own, now).expect("it was long enough"))
                         }
                         other => other.clone(),
                     };
-                    Schedule { zone: zone.clone(), trigger, ..it.clone() }
+                    Schedule { zone: zone.as_str().into(), trigger: trigger.into(), ..it.clone() }
                 };
                 editor.edit(id, None, now, change).await?
             }
@@ -263,7 +263,7 @@ impl Client {
 
     /// The run that an event asks for.
     fn asked_by_event(&self, schedule: &Schedule, key: &SlotKey, now: Timestamp) -> Option<Run> {
-        let Trigger::OnEvent(on) = &schedule.trigger else { return None };
+        let Trigger::OnEvent(on) = &*schedule.trigger else { return None };
         let zone = self.process.settings.zones.get(&schedule.zone).expect("the zone data has it");
         let due_at = now.checked_add(on.delay().duration()).unwrap_or(now);
         let terms = Arc::new(Terms::of(schedule));

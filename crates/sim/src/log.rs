@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use punctual_core::journal::{Body, EndedRun, Entry, ScheduleRecord, World};
+use punctual_core::journal::{Body, EndedRun, Entry, Parts, ScheduleRecord, World};
 use punctual_core::{RunId, ScheduleId};
 use punctual_kernel::state::{SnapshotPiece, State};
 use punctual_kernel::transaction::{Changes, Cluster, Found, Line, Needs};
@@ -128,7 +128,7 @@ impl Log {
         }
         self.look(|rows| {
             for entry in &rows.entries[rows.entries.len() - missed..] {
-                opened.state.follow(entry).map_err(|error| Violation {
+                opened.state.follow(&bare(entry)?).map_err(|error| Violation {
                     rule: "state",
                     what: format!("a process at entry {} refuses entry {}: {error}", opened.head.seq, entry.seq),
                 })?;
@@ -326,8 +326,19 @@ fn come_further(
 
 /// An entry as everybody else will read it.
 fn entry(line: &Line) -> Result<Entry, Violation> {
-    let unreadable = |error| Violation { rule: "fold", what: format!("entry {} cannot be read: {error}", line.seq) };
-    Ok(Entry { seq: line.seq, at: line.at, body: serde_json::from_str(&line.body).map_err(unreadable)? })
+    let body = line.text.as_ref().body().map_err(|error| unreadable(line.seq, &error))?;
+    Ok(Entry { seq: line.seq, at: line.at, body })
+}
+
+/// An entry as those read it who only follow: its change, without the detail.
+fn bare(entry: &Entry) -> Result<Entry, Violation> {
+    let Parts { change, .. } = Parts::of(&entry.body);
+    let body = Parts::bare_body(&change).map_err(|error| unreadable(entry.seq, &error))?;
+    Ok(Entry { seq: entry.seq, at: entry.at, body })
+}
+
+fn unreadable(seq: u64, error: &serde_json::Error) -> Violation {
+    Violation { rule: "fold", what: format!("entry {seq} cannot be read: {error}") }
 }
 
 /// Changes what the journal does not have.

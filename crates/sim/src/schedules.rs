@@ -38,11 +38,11 @@ pub(crate) fn schedule(random: &mut Random, zones: &Zones, now: Timestamp) -> Sc
     let (trigger, is_fast) = trigger(random, zones, &zone, now);
     let draft = Schedule::draft(work(random), trigger, zone, now);
     Schedule {
-        project: random.chance(60).then(|| random.pick(&PROJECTS).to_string()),
-        calendar: random.chance(15).then(|| "office".to_owned()),
-        bounds: bounds(random, now, is_fast),
+        project: random.chance(60).then(|| random.pick(&PROJECTS).to_string()).into(),
+        calendar: random.chance(15).then(|| "office".to_owned()).into(),
+        bounds: bounds(random, now, is_fast).into(),
         jitter: if random.chance(25) { seconds(random, 1, 1_800) } else { Elapsed::ZERO },
-        policy: policy(random),
+        policy: policy(random).into(),
         ..draft
     }
 }
@@ -50,10 +50,10 @@ pub(crate) fn schedule(random: &mut Random, zones: &Zones, now: Timestamp) -> Sc
 fn work(random: &mut Random) -> Work {
     let agent = random.weighted(&[(30, 0), (30, 1), (30, 2), (8, 3), (2, 4)]);
     Work::Agent {
-        agent: AGENTS[agent].to_owned(),
-        prompt: String::new(),
+        agent: AGENTS[agent].into(),
+        prompt: Default::default(),
         inputs: Default::default(),
-        inputs_policy: None,
+        inputs_policy: Default::default(),
     }
 }
 

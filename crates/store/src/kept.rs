@@ -306,7 +306,11 @@ fn version_of(run: &EndedRun) -> Option<(ScheduleId, u64)> {
 
 /// What is known of the terms of a run when the entries that say them are gone.
 pub(crate) fn bare_terms(run: &EndedRun) -> Terms {
-    let (agent, prompt) = (run.agent.clone(), String::new());
-    let work = Work::Agent { agent, prompt, inputs: Default::default(), inputs_policy: None };
+    let work = Work::Agent {
+        agent: run.agent.as_str().into(),
+        prompt: Default::default(),
+        inputs: Default::default(),
+        inputs_policy: Default::default(),
+    };
     Terms::under(&Policy::default(), run.project.clone(), work)
 }

@@ -12,7 +12,7 @@ use punctual_core::plan::{EarlyDecisions, Outage};
 use punctual_core::run::{AttemptEnd, Run, RunState, Terms};
 use punctual_core::schedule::{Cursor, Schedule};
 use punctual_core::time::SlotKey;
-use punctual_core::{RunId, ScheduleId};
+use punctual_core::{RunId, ScheduleId, Shared};
 use punctual_kernel::state::Rest;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -129,7 +129,7 @@ struct Progress {
     read_until: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan_at: Option<Timestamp>,
-    zone_data: String,
+    zone_data: Shared<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outage: Option<Outage>,
     #[serde(default)]
@@ -142,14 +142,14 @@ impl DefinitionRow {
             cursor: Cursor::starting(Timestamp::UNIX_EPOCH),
             early: EarlyDecisions::default(),
             runs_started: 0,
-            read_until: None,
+            read_until: Shared::default(),
             ..schedule.clone()
         };
         DefinitionRow {
             id: schedule.id.0,
             version: schedule.version,
             name: schedule.name.clone(),
-            project: schedule.project.clone(),
+            project: Option::clone(&schedule.project),
             definition: to_json(&bare),
         }
     }
@@ -162,7 +162,7 @@ impl ProgressRow {
             cursor: schedule.cursor.clone(),
             early: schedule.early.clone(),
             runs_started: schedule.runs_started,
-            read_until: schedule.read_until,
+            read_until: *schedule.read_until,
             plan_at: record.plan_at,
             zone_data: record.zone_data.clone(),
             outage: record.outage,
@@ -177,7 +177,7 @@ pub(crate) fn read_schedule(definition: &str, progress: &str) -> Result<Schedule
     let mut schedule: Schedule = from_json(definition, "a schedule")?;
     let progress: Progress = from_json(progress, "the progress of a schedule")?;
     (schedule.cursor, schedule.early) = (progress.cursor, progress.early);
-    (schedule.runs_started, schedule.read_until) = (progress.runs_started, progress.read_until);
+    (schedule.runs_started, schedule.read_until) = (progress.runs_started, progress.read_until.into());
     let Progress { plan_at, zone_data, outage, outage_seq, .. } = progress;
     Ok(ScheduleRecord { schedule: Arc::new(schedule), plan_at, zone_data, outage, outage_seq })
 }

@@ -60,7 +60,7 @@ async fn create_for_today(node: &Node, count: usize) -> anyhow::Result<()> {
     let triggers = Arc::new(triggers);
     let each = move |number: usize| {
         let trigger = triggers[number % triggers.len()].clone();
-        Schedule { zone: zone.clone(), ..seed::schedule(HELD_AGENT, trigger, now) }
+        Schedule { zone: zone.as_str().into(), ..seed::schedule(HELD_AGENT, trigger, now) }
     };
     seed::create(node, count, seed::CALLERS, each).await
 }

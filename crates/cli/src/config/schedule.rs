@@ -66,10 +66,10 @@ impl FileSchedule {
         let bounds = read_bounds(&section, &zone);
         let policy = read_policy(&section, agent);
         let work = Work::Agent {
-            agent: agent_name.unwrap_or_default().to_owned(),
-            prompt: section.get("prompt").and_then(Value::text).unwrap_or_default().to_owned(),
+            agent: agent_name.unwrap_or_default().into(),
+            prompt: section.get("prompt").and_then(Value::text).unwrap_or_default().into(),
             inputs: section.get("inputs").and_then(read_inputs).unwrap_or_default(),
-            inputs_policy: read_inputs_policy(&section),
+            inputs_policy: read_inputs_policy(&section).into(),
         };
         let trigger = FileTrigger::read(&section, &zone, known.zones);
         if let Some(trigger) = &trigger {

@@ -92,16 +92,16 @@ impl FileSchedule {
             id,
             version: existing.map_or(1, |existing| existing.version + 1),
             name: Some(self.name.clone()),
-            project: self.project.clone(),
+            project: self.project.clone().into(),
             origin: Some(Origin::File),
-            calendar: self.calendar.clone(),
-            bounds: self.bounds,
+            calendar: self.calendar.clone().into(),
+            bounds: self.bounds.into(),
             jitter: self.jitter,
-            policy: self.policy.clone(),
+            policy: self.policy.clone().into(),
             state: self.state_from(&trigger, now, existing),
             cursor: Schedule::cursor_from(&trigger, now),
             runs_started: existing.map_or(0, |existing| existing.runs_started),
-            read_until: existing.and_then(|existing| existing.read_until),
+            read_until: existing.map(|existing| existing.read_until.clone()).unwrap_or_default(),
             created_at: existing.map_or(now, |existing| existing.created_at),
             updated_at: existing.map_or(now, |existing| existing.updated_at),
             ..Schedule::draft(self.work.clone(), trigger, self.zone.name(), now)
@@ -116,11 +116,11 @@ impl FileSchedule {
     }
 
     fn trigger_from(&self, now: Timestamp, existing: Option<&Schedule>) -> Trigger {
-        let before = existing.map(|existing| &existing.trigger);
+        let before = existing.map(|existing| &*existing.trigger);
         match (&self.trigger, before) {
             (FileTrigger::Fixed(trigger), _) => trigger.clone(),
             (FileTrigger::Every(interval), Some(Trigger::Every(every)))
-                if every.interval() == *interval && existing.is_some_and(|it| it.zone == self.zone.name()) =>
+                if every.interval() == *interval && existing.is_some_and(|it| *it.zone == self.zone.name()) =>
             {
                 Trigger::Every(*every)
             }
@@ -142,7 +142,13 @@ impl FileSchedule {
     fn state_from(&self, trigger: &Trigger, now: Timestamp, existing: Option<&Schedule>) -> ScheduleState {
         let disabled = || {
             let source = PAUSE_SOURCE.to_owned();
-            ScheduleState::Paused(Pause { kind: PauseKind::Disabled, at: now, source, reason: None, until: None })
+            ScheduleState::Paused(Box::new(Pause {
+                kind: PauseKind::Disabled,
+                at: now,
+                source,
+                reason: None,
+                until: None,
+            }))
         };
         let Some(existing) = existing else {
             return if self.enabled { ScheduleState::Active } else { disabled() };
@@ -152,7 +158,7 @@ impl FileSchedule {
             ScheduleState::Paused(_) if self.is_enabled_again(Some(existing)) => ScheduleState::Active,
             // New times for what had merely run out of them.
             ScheduleState::Ended(EndReason::Done | EndReason::MaxRuns | EndReason::NoFutureMatch)
-                if *trigger != existing.trigger || self.bounds != existing.bounds =>
+                if existing.trigger != *trigger || existing.bounds != self.bounds =>
             {
                 if self.enabled {
                     ScheduleState::Active
@@ -216,7 +222,7 @@ mod tests {
 
     fn disabled(since: &str) -> ScheduleState {
         let (kind, source) = (PauseKind::Disabled, "config".to_owned());
-        ScheduleState::Paused(Pause { kind, at: at(since), source, reason: None, until: None })
+        ScheduleState::Paused(Box::new(Pause { kind, at: at(since), source, reason: None, until: None }))
     }
 
     #[test]
@@ -225,7 +231,7 @@ mod tests {
         assert_eq!((schedule.id, schedule.version, schedule.origin), (id(1), 1, Some(Origin::File)));
         assert_eq!((schedule.name.as_deref(), schedule.runs_started), (Some("x"), 0));
         assert_eq!(schedule.cursor.at, at(FIRST_SEEN));
-        let Trigger::Every(every) = schedule.trigger else { panic!("{schedule:?}") };
+        let Trigger::Every(every) = *schedule.trigger else { panic!("{schedule:?}") };
         assert_eq!(every.anchor(), at(FIRST_SEEN));
         assert_eq!(stored("immediate = true").trigger, Trigger::Immediate(Immediate { at: at(FIRST_SEEN) }));
         assert_eq!(stored("every = \"1m\"\nenabled = false").state, disabled(FIRST_SEEN));
@@ -270,7 +276,7 @@ mod tests {
             ("every = \"1h\"", "every = \"1h\"\ntimezone = \"Asia/Kolkata\"", "2026-11-17T18:30:00Z"),
             ("cron = \"@daily\"", "every = \"7h\"", LATER),
         ] {
-            let Trigger::Every(every) = edited(before, after).unwrap().trigger else { panic!("{after}") };
+            let Trigger::Every(every) = *edited(before, after).unwrap().trigger else { panic!("{after}") };
             assert_eq!(every.anchor(), at(anchor), "{after}");
         }
     }
@@ -284,7 +290,8 @@ mod tests {
         assert_eq!(again.trigger, Trigger::Immediate(Immediate { at: at(LATER) }));
 
         let (kind, source) = (PauseKind::Disabled, "ada".to_owned());
-        let by_ada = ScheduleState::Paused(Pause { kind, at: at(FIRST_SEEN), source, reason: None, until: None });
+        let by_ada =
+            ScheduleState::Paused(Box::new(Pause { kind, at: at(FIRST_SEEN), source, reason: None, until: None }));
         let paused = Schedule { state: by_ada.clone(), ..stored(on) };
         assert_eq!(file(on).edit_of(&paused, at(LATER)), None);
         assert_eq!(file(off).edit_of(&paused, at(LATER)), None);

@@ -143,7 +143,7 @@ fn unless_refused<T>(name: &str, edited: Result<T, EditError>) -> Result<Option<
 /// A schedule whose workflow another agent starts.
 fn started_by(schedule: &Schedule, agent: &str) -> Schedule {
     let work = match &schedule.work {
-        Work::Workflow { request, .. } => Work::Workflow { agent: agent.to_owned(), request: request.clone() },
+        Work::Workflow { request, .. } => Work::Workflow { agent: agent.into(), request: request.clone() },
         work @ Work::Agent { .. } => work.clone(),
     };
     Schedule { work, ..schedule.clone() }

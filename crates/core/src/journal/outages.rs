@@ -78,6 +78,6 @@ fn may_miss(record: &ScheduleRecord, outage: &Outage) -> bool {
 impl ScheduleRecord {
     /// Whether there may be slots for which no time is known, as there are while as many runs live as may.
     pub fn may_have_slots(&self) -> bool {
-        self.schedule.is_active() && !matches!(self.schedule.trigger, Trigger::OnEvent(_))
+        self.schedule.is_active() && !matches!(*self.schedule.trigger, Trigger::OnEvent(_))
     }
 }

@@ -17,7 +17,7 @@ use crate::plan::Outage;
 use crate::run::{Run, RunEvent, RunState, Terms};
 use crate::schedule::{Overlap, Schedule};
 use crate::time::SlotKey;
-use crate::{RunId, ScheduleId, Token, TokenId};
+use crate::{RunId, ScheduleId, Shared, Token, TokenId};
 
 /// Schedules and runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,7 +47,7 @@ pub struct ScheduleRecord {
     /// When planning has something to do.
     pub plan_at: Option<Timestamp>,
     /// The version of the zone data that its plan was made with.
-    pub zone_data: String,
+    pub zone_data: Shared<String>,
     /// What is left of the outages that it knows. [`Outages::of`] says what it has to catch up with in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
@@ -60,7 +60,7 @@ impl ScheduleRecord {
     /// A schedule that has just been written: planning has everything to do.
     pub fn new(schedule: Schedule, at: Timestamp) -> ScheduleRecord {
         let schedule = Arc::new(schedule);
-        ScheduleRecord { schedule, plan_at: Some(at), zone_data: String::new(), outage: None, outage_seq: 0 }
+        ScheduleRecord { schedule, plan_at: Some(at), zone_data: Shared::default(), outage: None, outage_seq: 0 }
     }
 }
 
@@ -232,7 +232,7 @@ impl World {
         if let Some(record) = before {
             // What its runs have done goes on, whatever the edit knew of it.
             schedule.runs_started = record.schedule.runs_started;
-            schedule.read_until = record.schedule.read_until;
+            schedule.read_until = record.schedule.read_until.clone();
             schedule.early = record.schedule.early.clone();
         }
         let outage = before.and_then(|record| self.outages.of(record));
@@ -268,7 +268,9 @@ impl World {
         schedule.cursor = plan.cursor.clone();
         schedule.early = plan.early.clone();
         record.plan_at = plan.plan_at;
-        record.zone_data.clone_from(&plan.zone_data);
+        if record.zone_data != plan.zone_data {
+            record.zone_data = plan.zone_data.as_str().into();
+        }
         (record.outage, record.outage_seq) = (plan.outage, self.outages.last_seq());
         if plan.runs.is_empty() {
             return;
@@ -298,8 +300,8 @@ impl World {
             Arc::make_mut(&mut record.schedule).runs_started += 1;
         }
         let reads = run.terms.work.inputs_policy().is_some();
-        if reads && *event == RunEvent::Succeeded && record.schedule.read_until < Some(run.scheduled_at) {
-            Arc::make_mut(&mut record.schedule).read_until = Some(run.scheduled_at);
+        if reads && *event == RunEvent::Succeeded && *record.schedule.read_until < Some(run.scheduled_at) {
+            Arc::make_mut(&mut record.schedule).read_until = Some(run.scheduled_at).into();
         }
         // Time alone brings nothing more. Now that a run has started or is over, the schedule may be over too, or have a place
         // for another run.

@@ -20,7 +20,10 @@ pub const EARLY_DECISIONS_MAX: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "BTreeSet<SlotKey>", into = "BTreeSet<SlotKey>")]
 #[schemars(with = "BTreeSet<SlotKey>")]
-pub struct EarlyDecisions(BTreeSet<SlotKey>);
+// Hardly a schedule has any, and there may be a million schedules: so none is a null pointer, and never an empty set.
+pub struct EarlyDecisions(Option<Box<BTreeSet<SlotKey>>>);
+
+static NONE: BTreeSet<SlotKey> = BTreeSet::new();
 
 /// A schedule has as many early decisions as it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,33 +35,36 @@ pub struct TooManyEarlyDecisions;
 impl EarlyDecisions {
     /// Whether no slot is decided.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// The slots that are decided.
     pub fn keys(&self) -> &BTreeSet<SlotKey> {
-        &self.0
+        self.0.as_deref().unwrap_or(&NONE)
     }
 
     /// Whether a slot is decided.
     pub fn has(&self, key: &SlotKey) -> bool {
-        self.0.contains(key)
+        self.keys().contains(key)
     }
 
     /// Decides a slot ahead of its time; `false` if it was decided already.
     pub fn decide(&mut self, key: SlotKey) -> Result<bool, TooManyEarlyDecisions> {
-        if self.0.contains(&key) {
+        if self.has(&key) {
             return Ok(false);
         }
-        if EARLY_DECISIONS_MAX <= self.0.len() {
+        if EARLY_DECISIONS_MAX <= self.keys().len() {
             return Err(TooManyEarlyDecisions);
         }
-        Ok(self.0.insert(key))
+        Ok(self.0.get_or_insert_default().insert(key))
     }
 
     /// Drops the decisions whose slots the cursor has passed.
     pub fn drop_passed(&mut self, timetable: &Timetable, cursor: &Cursor) {
-        self.0.retain(|key| !is_passed(key, timetable, cursor));
+        if let Some(keys) = &mut self.0 {
+            keys.retain(|key| !is_passed(key, timetable, cursor));
+        }
+        self.0.take_if(|keys| keys.is_empty());
     }
 }
 
@@ -80,12 +86,15 @@ impl TryFrom<BTreeSet<SlotKey>> for EarlyDecisions {
     type Error = TooManyEarlyDecisions;
 
     fn try_from(keys: BTreeSet<SlotKey>) -> Result<EarlyDecisions, TooManyEarlyDecisions> {
-        if EARLY_DECISIONS_MAX < keys.len() { Err(TooManyEarlyDecisions) } else { Ok(EarlyDecisions(keys)) }
+        if EARLY_DECISIONS_MAX < keys.len() {
+            return Err(TooManyEarlyDecisions);
+        }
+        Ok(EarlyDecisions((!keys.is_empty()).then(|| Box::new(keys))))
     }
 }
 
 impl From<EarlyDecisions> for BTreeSet<SlotKey> {
     fn from(decisions: EarlyDecisions) -> BTreeSet<SlotKey> {
-        decisions.0
+        decisions.0.map(|keys| *keys).unwrap_or_default()
     }
 }

@@ -9,7 +9,7 @@ use crate::stable_hash::StableHash;
 use crate::{Elapsed, RunId};
 
 /// How often a run is tried, and how long it rests in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {
     /// Tries in all, the first included; counted when a run is claimed, never when it fails.
@@ -25,7 +25,7 @@ pub struct RetryPolicy {
 }
 
 /// How the rest between tries grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
     /// The same rest each time.

@@ -171,7 +171,7 @@ pub struct Rules {
 pub const STOPS_MAX: u32 = 20;
 
 /// What follows when a node is lost or stopped while the work runs, and the work may have been done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterLoss {
     /// Try again: at once the first time, then with backoff. After a stop, always at once.

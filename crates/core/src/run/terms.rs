@@ -50,13 +50,13 @@ impl Terms {
             && (self.overlap, self.max_delay, self.max_concurrent, self.risk_gate)
                 == (policy.overlap, policy.max_delay, policy.max_concurrent, policy.risk_gate)
             && self.concurrency == policy.concurrency
-            && self.project == schedule.project
+            && schedule.project == self.project
             && self.work == schedule.work
     }
 
     /// What a schedule says about its runs now.
     pub fn of(schedule: &Schedule) -> Terms {
-        Terms::under(&schedule.policy, schedule.project.clone(), schedule.work.clone())
+        Terms::under(&schedule.policy, Option::clone(&schedule.project), schedule.work.clone())
     }
 
     /// What a policy says about the runs of a project's work.

@@ -8,7 +8,7 @@ use crate::error::ParseError;
 use crate::storable;
 
 /// The bounds of a schedule. Both instants are inclusive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "BoundsText", into = "BoundsText")]
 #[schemars(with = "BoundsText")]
 pub struct Bounds {

@@ -31,7 +31,7 @@ pub use workflow::{IdempotencyStrategy, Occasion, Workflow, WorkflowStart};
 use crate::plan::EarlyDecisions;
 use crate::run::SkipReason;
 use crate::time::{Calendar, Cron, Timetable, UnknownZone, Zones, just_before};
-use crate::{Elapsed, ScheduleId};
+use crate::{Elapsed, ScheduleId, Shared};
 
 /// A schedule: when, what, how, until when, and how far it has come.
 ///
@@ -51,28 +51,34 @@ pub struct Schedule {
     pub name: Option<String>,
     /// The project that it belongs to; none is everybody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub project: Shared<Option<String>>,
     /// Where it is kept, if not in the store alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// What is to be done.
     pub work: Work,
     /// What makes it fire.
-    pub trigger: Trigger,
+    #[schemars(with = "Trigger")]
+    pub trigger: Shared<Trigger>,
     /// The IANA name of its zone: its days are that zone's days.
-    pub zone: String,
+    #[schemars(with = "String")]
+    pub zone: Shared<String>,
     /// The calendar outside of which its slots are skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calendar: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub calendar: Shared<Option<String>>,
     /// From when, until when, how often.
     #[serde(default)]
-    pub bounds: Bounds,
+    #[schemars(with = "Bounds")]
+    pub bounds: Shared<Bounds>,
     /// Each run is due up to so much later, by schedule and slot.
     #[serde(default, skip_serializing_if = "Elapsed::is_zero_ref")]
     pub jitter: Elapsed,
     /// How it behaves where time, load or failure leave a choice.
     #[serde(default)]
-    pub policy: Policy,
+    #[schemars(with = "Policy")]
+    pub policy: Shared<Policy>,
     /// Whether it produces runs.
     #[serde(default)]
     pub state: ScheduleState,
@@ -86,19 +92,24 @@ pub struct Schedule {
     pub runs_started: u64,
     /// Up to where its successful runs have read, if it says what they read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_until: Option<Timestamp>,
+    #[schemars(with = "Option<Timestamp>")]
+    pub read_until: Shared<Option<Timestamp>>,
     /// What it is for, in the words of whoever made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub description: Shared<Option<String>>,
     /// What it is marked with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<Tag>,
+    #[schemars(with = "Vec<Tag>")]
+    pub tags: Shared<Vec<Tag>>,
     /// Who is said to have created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created_by: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub created_by: Shared<Option<String>>,
     /// Who is said to have changed it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub updated_by: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub updated_by: Shared<Option<String>>,
     /// When it was created.
     #[serde(default)]
     pub created_at: Timestamp,
@@ -160,21 +171,25 @@ pub enum Work {
     /// An agent of the operator's configuration, with what it is told.
     Agent {
         /// The agent's name in the configuration.
-        agent: String,
+        #[schemars(with = "String")]
+        agent: Shared<String>,
         /// What it is asked to do.
         #[serde(default, skip_serializing_if = "String::is_empty")]
-        prompt: String,
+        #[schemars(with = "String")]
+        prompt: Shared<String>,
         /// What it is given.
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         inputs: serde_json::Map<String, serde_json::Value>,
         /// What it is to read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        inputs_policy: Option<InputsPolicy>,
+        #[schemars(with = "Option<InputsPolicy>")]
+        inputs_policy: Shared<Option<InputsPolicy>>,
     },
     /// A workflow, with the agent that starts it or stands in for it.
     Workflow {
         /// The agent's name in the configuration.
-        agent: String,
+        #[schemars(with = "String")]
+        agent: Shared<String>,
         /// What is to be started.
         request: Box<Workflow>,
     },
@@ -207,7 +222,7 @@ impl Work {
     /// What the agent is to read.
     pub fn inputs_policy(&self) -> Option<&InputsPolicy> {
         match self {
-            Work::Agent { inputs_policy, .. } => inputs_policy.as_ref(),
+            Work::Agent { inputs_policy, .. } => Option::as_ref(inputs_policy),
             Work::Workflow { .. } => None,
         }
     }
@@ -267,11 +282,11 @@ impl Schedule {
             created_at,
             updated_at,
         } = self;
-        (*id, *version, *face, *bounds, *jitter) == (other.id, other.version, other.face, other.bounds, other.jitter)
+        (*id, *version, *face, *jitter) == (other.id, other.version, other.face, other.jitter)
             && (*created_at, *updated_at) == (other.created_at, other.updated_at)
             && (name, project, zone, calendar) == (&other.name, &other.project, &other.zone, &other.calendar)
             && (origin, state, trigger, policy) == (&other.origin, &other.state, &other.trigger, &other.policy)
-            && (description, tags) == (&other.description, &other.tags)
+            && (bounds, description, tags) == (&other.bounds, &other.description, &other.tags)
             && (created_by, updated_by) == (&other.created_by, &other.updated_by)
             && *work == other.work
     }
@@ -285,30 +300,35 @@ impl Schedule {
     }
 
     /// A schedule of the native face that says nothing special, as it is before anybody has stored it.
-    pub fn draft(work: Work, trigger: Trigger, zone: impl Into<String>, now: Timestamp) -> Schedule {
+    pub fn draft(
+        work: Work,
+        trigger: impl Into<Shared<Trigger>>,
+        zone: impl Into<Shared<String>>,
+        now: Timestamp,
+    ) -> Schedule {
         Schedule {
             id: ScheduleId(uuid::Uuid::nil()),
             version: 0,
             face: Face::default(),
             name: None,
-            project: None,
+            project: Shared::default(),
             origin: None,
             work,
-            trigger,
+            trigger: trigger.into(),
             zone: zone.into(),
-            calendar: None,
-            bounds: Bounds::default(),
+            calendar: Shared::default(),
+            bounds: Shared::default(),
             jitter: Elapsed::ZERO,
-            policy: Policy::default(),
+            policy: Shared::default(),
             state: ScheduleState::Active,
             cursor: Cursor::starting(now),
             early: EarlyDecisions::default(),
             runs_started: 0,
-            read_until: None,
-            description: None,
-            tags: vec![],
-            created_by: None,
-            updated_by: None,
+            read_until: Shared::default(),
+            description: Shared::default(),
+            tags: Shared::default(),
+            created_by: Shared::default(),
+            updated_by: Shared::default(),
             created_at: now,
             updated_at: now,
         }
@@ -316,7 +336,7 @@ impl Schedule {
 
     /// The first of its crons that fires at an instant, and the name of its zone; the first of all, if zone data has changed since.
     pub fn cron_at(&self, at: Timestamp, zones: &Zones) -> Option<(&Cron, &str)> {
-        let Trigger::Cron(crons) = &self.trigger else { return None };
+        let Trigger::Cron(crons) = &*self.trigger else { return None };
         let fires = |entry: &&ZonedCron| {
             let alone = Trigger::Cron(Crons::one(entry.cron.clone()));
             let timetable = Timetable::new(&alone, entry.zone_in(&self.zone), self.policy.dst, zones).ok();
@@ -330,22 +350,11 @@ impl Schedule {
     /// Compiles trigger, zone, policies, calendar, bounds and jitter into the function from time to slots.
     pub fn timetable(&self, zones: &Zones, calendars: &BTreeMap<String, Calendar>) -> Result<Timetable, CompileError> {
         let timetable = Timetable::new(&self.trigger, &self.zone, self.policy.dst, zones)?
-            .with_bounds(self.bounds)
+            .with_bounds(*self.bounds)
             .with_jitter(self.id, self.jitter);
-        let Some(name) = &self.calendar else { return Ok(timetable) };
+        let Some(name) = &*self.calendar else { return Ok(timetable) };
         let calendar = calendars.get(name).ok_or_else(|| CompileError::UnknownCalendar(name.clone()))?;
         Ok(timetable.with_calendar(calendar, zones)?)
-    }
-
-    /// Whether another schedule has the same timetable: everything that [`Schedule::timetable`] compiles is the same.
-    pub fn has_timetable_of(&self, other: &Schedule) -> bool {
-        self.id == other.id
-            && self.trigger == other.trigger
-            && self.zone == other.zone
-            && self.policy.dst == other.policy.dst
-            && self.bounds == other.bounds
-            && self.jitter == other.jitter
-            && self.calendar == other.calendar
     }
 
     /// The cursor of a schedule with this trigger that is created, edited or resumed at an instant.
@@ -373,7 +382,7 @@ impl Schedule {
 
     /// Whether it comes to an end by itself: it fires once, or has an end or a number of runs.
     pub fn may_end(&self) -> bool {
-        let is_once = matches!(self.trigger, Trigger::At(_) | Trigger::After(_) | Trigger::Immediate(_));
+        let is_once = matches!(*self.trigger, Trigger::At(_) | Trigger::After(_) | Trigger::Immediate(_));
         // A cron with a year, or the times of a calendar, may end too: the planner finds that when it next looks.
         is_once || self.bounds.end_at().is_some() || self.bounds.max_runs().is_some()
     }

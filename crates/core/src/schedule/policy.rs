@@ -9,7 +9,7 @@ use crate::run::{AfterLoss, RetryPolicy};
 use crate::{Elapsed, ParseError};
 
 /// All policies of a schedule. The defaults are those of the executions face, which is the native one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     /// What happens to times of day when the clock changes.
@@ -112,7 +112,7 @@ impl From<Priority> for u8 {
 
 /// What happens to times of day when the clock changes. Rhythms (`*/5 * * * *`) and intervals follow elapsed time and
 /// need no policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DstPolicy {
     /// What happens to a time that the clock jumps over.
@@ -122,7 +122,7 @@ pub struct DstPolicy {
 }
 
 /// What happens to a time that the clock jumps over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GapPolicy {
     /// The earliest in a gap of at most 3 hours runs at the end of the gap, unless that is a slot itself; the others
@@ -134,7 +134,7 @@ pub enum GapPolicy {
 }
 
 /// What happens to a time that the clock shows twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatPolicy {
     /// It runs the first time.
@@ -145,7 +145,7 @@ pub enum RepeatPolicy {
 }
 
 /// What happens to slots that an outage missed. What is not run is recorded as skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CatchUp {
     /// Which of them run.
@@ -172,7 +172,7 @@ impl Default for CatchUp {
 }
 
 /// Which missed slots run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUpMode {
     /// None of them.
@@ -186,7 +186,7 @@ pub enum CatchUpMode {
 }
 
 /// What happens when a run is due while another of the schedule is at work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// Both run.
@@ -208,7 +208,7 @@ impl Overlap {
 }
 
 /// How late a run may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxDelay {
     /// Until an hour after the local day has ended; then it is skipped as `day_ended`.

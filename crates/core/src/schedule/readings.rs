@@ -1,7 +1,7 @@
 //! Readings: what the clocks of zones have shown.
 //!
-//! A schedule has one or a few, and there may be a million schedules: so they lie side by side and not in a tree, whose smallest
-//! node has room for eleven.
+//! A schedule has one or a few, and there may be a million schedules: so they are a chain, of one piece each, and not a tree, whose
+//! smallest node has room for eleven.
 
 use std::collections::BTreeMap;
 
@@ -9,45 +9,58 @@ use jiff::civil::DateTime;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::Shared;
+
 /// What clocks have shown, by the names of their zones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Readings(Box<[(Box<str>, DateTime)]>);
+pub struct Readings(Option<Box<Reading>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reading {
+    zone: Shared<String>,
+    shows: DateTime,
+    /// Those of zones with later names.
+    others: Readings,
+}
 
 impl Readings {
     /// Whether no clock has been read.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// How many clocks have been read.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.readings().count()
     }
 
     /// What the clock of a zone has shown.
     pub fn get(&self, zone: &str) -> Option<&DateTime> {
-        self.place(zone).ok().map(|place| &self.0[place].1)
+        self.readings().find(|reading| **reading.zone == *zone).map(|reading| &reading.shows)
     }
 
     /// Notes what the clock of a zone shows.
     pub fn set(&mut self, zone: &str, shows: DateTime) {
-        match self.place(zone) {
-            Ok(place) => self.0[place].1 = shows,
-            Err(place) => {
-                let mut readings = std::mem::take(&mut self.0).into_vec();
-                readings.insert(place, (zone.into(), shows));
-                self.0 = readings.into();
+        let mut place = self;
+        while place.0.as_ref().is_some_and(|reading| reading.zone.as_str() < zone) {
+            place = &mut place.0.as_mut().expect("it was just seen").others;
+        }
+        match &mut place.0 {
+            Some(reading) if **reading.zone == *zone => reading.shows = shows,
+            rest => {
+                let others = Readings(rest.take());
+                *rest = Some(Box::new(Reading { zone: zone.into(), shows, others }));
             }
         }
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, DateTime)> {
-        self.0.iter().map(|(zone, shows)| (&**zone, *shows))
+        self.readings().map(|reading| (reading.zone.as_str(), reading.shows))
     }
 
-    fn place(&self, zone: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(name, _)| (**name).cmp(zone))
+    fn readings(&self) -> impl Iterator<Item = &Reading> {
+        std::iter::successors(self.0.as_deref(), |reading| reading.others.0.as_deref())
     }
 }
 

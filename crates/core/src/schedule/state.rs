@@ -14,7 +14,7 @@ pub enum ScheduleState {
     #[default]
     Active,
     /// It does not, until somebody says so or the pause ends by itself.
-    Paused(Pause),
+    Paused(Box<Pause>),
     /// It never will again.
     Ended(EndReason),
 }

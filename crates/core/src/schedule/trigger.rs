@@ -12,7 +12,7 @@ use crate::time::zone::{Zone, instant};
 use crate::time::{Cron, Dialect, Elapsed, Every, TimesOfDay};
 
 /// What makes a schedule fire: times, or an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Trigger {
     /// One cron or several; the same instant from two of them is one slot.
@@ -59,7 +59,7 @@ impl Trigger {
 const CRONS_MAX: usize = 100;
 
 /// The crons of a trigger: at least one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<ZonedCron>", into = "Vec<ZonedCron>")]
 #[schemars(with = "Vec<ZonedCron>")]
 pub struct Crons(Box<[ZonedCron]>);
@@ -96,7 +96,7 @@ impl Crons {
 }
 
 /// A cron with a zone of its own, or that of the schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "ZonedCronText", into = "ZonedCronText")]
 #[schemars(with = "ZonedCronText")]
 pub struct ZonedCron {
@@ -158,12 +158,12 @@ impl From<Crons> for Vec<ZonedCron> {
 }
 
 /// One instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct At(pub Timestamp);
 
 /// Which of two instants a repeated local time means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pass {
     /// Before the clock went back.
@@ -220,7 +220,7 @@ impl At {
 }
 
 /// A delay from an instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct After {
     /// How long after `from`.
@@ -237,7 +237,7 @@ impl After {
 }
 
 /// As soon as the schedule exists, and again whenever it is enabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Immediate {
     /// When the schedule was created or last enabled.
@@ -245,7 +245,7 @@ pub struct Immediate {
 }
 
 /// An event, and a delay behind it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "OnEventText", into = "OnEventText")]
 #[schemars(with = "OnEventText")]
 pub struct OnEvent {

@@ -15,7 +15,7 @@ pub const INTERVAL_MIN: Elapsed = Elapsed::from_seconds(1);
 const DAY_MILLISECONDS: i64 = 86_400_000;
 
 /// An interval and the instant from which it counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "EveryText", into = "EveryText")]
 #[schemars(with = "EveryText")]
 pub struct Every {

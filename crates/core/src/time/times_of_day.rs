@@ -12,7 +12,7 @@ use crate::words::list;
 const TIMES_MAX: usize = 1_440;
 
 /// Times of day, sorted and without duplicates; never empty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 #[schemars(with = "Vec<String>", extend("examples" = [["09:00", "17:30:15"]]))]
 pub struct TimesOfDay {

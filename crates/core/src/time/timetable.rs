@@ -33,7 +33,7 @@ pub struct Timetable {
     rule: Rule,
     gap: GapPolicy,
     bounds: Bounds,
-    calendar: Option<(Calendar, Zone)>,
+    calendar: Option<Box<(Calendar, Zone)>>,
     jitter: Option<Jitter>,
 }
 
@@ -95,7 +95,7 @@ impl Timetable {
     /// The same, open only when a calendar is.
     pub fn with_calendar(self, calendar: &Calendar, zones: &Zones) -> Result<Timetable, UnknownZone> {
         let zone = zones.get(calendar.zone())?;
-        Ok(Timetable { calendar: Some((calendar.clone(), zone)), ..self })
+        Ok(Timetable { calendar: Some(Box::new((calendar.clone(), zone))), ..self })
     }
 
     /// The same, each run due up to `max` later: by how much follows from schedule and slot alone.
@@ -224,7 +224,7 @@ impl Timetable {
 
     /// Calendar and jitter: what is the same for every kind of trigger.
     fn finish(&self, mut slot: Slot) -> Slot {
-        if let Some((calendar, zone)) = &self.calendar
+        if let Some((calendar, zone)) = self.calendar.as_deref()
             && slot.skipped.is_none()
         {
             let second = floor_second(slot.scheduled_at);

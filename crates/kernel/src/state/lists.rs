@@ -11,7 +11,7 @@ use punctual_core::{RunId, ScheduleId};
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     /// Schedules by what the ids of their slots name them by.
-    tails: HashMap<u64, ScheduleId>,
+    tails: BTreeMap<u64, ScheduleId>,
     /// How many schedules have each zone, and each version of the zone data.
     pub(super) zones: BTreeMap<String, usize>,
     pub(super) zone_data: BTreeMap<String, usize>,

@@ -76,7 +76,10 @@ impl State {
         let mut mirror = State::default();
         mirror.world.seq = world.seq;
         Rest::of(&world).put(&mut mirror.world);
-        world.schedules.into_values().for_each(|record| mirror.put_schedule(record));
+        // Made at once, a tree has no room left in it.
+        mirror.world.schedules = world.schedules.into_iter().collect();
+        let ids: Vec<ScheduleId> = mirror.world.schedules.keys().copied().collect();
+        ids.into_iter().for_each(|id| mirror.index_schedule(id, None));
         world.runs.into_values().for_each(|run| mirror.put_run(run));
         mirror.unsaved = Unsaved::default();
         mirror

@@ -78,7 +78,7 @@ impl State {
     pub fn to_plan(&self, now: Timestamp, zone_data: &str, limit: usize) -> Vec<PlanTask> {
         let mut ids = self.timers.to_plan(now, limit);
         if self.lists.zone_data.keys().any(|version| version != zone_data) {
-            let is_other = |record: &&ScheduleRecord| record.zone_data != zone_data;
+            let is_other = |record: &&ScheduleRecord| *record.zone_data != *zone_data;
             ids.extend(self.world.schedules.values().filter(is_other).map(|record| record.schedule.id));
         }
         let mut records: Vec<&ScheduleRecord> = ids.iter().map(|id| &self.world.schedules[id]).collect();

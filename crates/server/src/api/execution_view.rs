@@ -141,7 +141,7 @@ impl ExecutionView {
         let Around { schedule, zone, nodes } = around;
         let shown = local(run.scheduled_at, zone);
         let is_immediate = run.key.is_manual()
-            || schedule.is_some_and(|it| matches!(it.trigger, punctual_core::schedule::Trigger::Immediate(_)));
+            || schedule.is_some_and(|it| matches!(*it.trigger, punctual_core::schedule::Trigger::Immediate(_)));
         let owner = run.owner();
         let node = owner.and_then(|owner| nodes.get(&owner));
         let project = run.terms.project.clone();

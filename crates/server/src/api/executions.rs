@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use punctual_core::plan::{run_ahead, slot_ahead};
 use punctual_core::run::{Run, RunState, Terms};
 use punctual_core::schedule::{Policy, Priority, Work, Workflow};
-use punctual_core::{RunId, ScheduleId};
+use punctual_core::{RunId, ScheduleId, Shared};
 use punctual_store::{Cancellation, HistoryFilter, HistoryWhat};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -170,10 +170,10 @@ fn agent_terms(app: &App, caller: &Caller, request: TriggerRequest) -> Result<Te
     Ok(Terms {
         project,
         work: Work::Agent {
-            agent,
-            prompt: request.prompt.unwrap_or_default(),
+            agent: agent.into(),
+            prompt: request.prompt.unwrap_or_default().into(),
             inputs: request.inputs.unwrap_or_default(),
-            inputs_policy: None,
+            inputs_policy: Default::default(),
         },
         priority: Priority::MANUAL,
         retry: policy.retry,
@@ -191,7 +191,7 @@ fn agent_terms(app: &App, caller: &Caller, request: TriggerRequest) -> Result<Te
 fn told_otherwise(terms: Terms, asked: Option<String>, given: Option<Map<String, Value>>) -> Terms {
     let work = match terms.work {
         Work::Agent { agent, prompt, inputs, inputs_policy } => {
-            let (prompt, inputs) = (asked.unwrap_or(prompt), given.unwrap_or(inputs));
+            let (prompt, inputs) = (asked.map_or(prompt, Shared::new), given.unwrap_or(inputs));
             Work::Agent { agent, prompt, inputs, inputs_policy }
         }
         Work::Workflow { agent, request } => {

@@ -36,7 +36,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<
     loop {
         let page = app.store.schedules(after, PAGE).await?;
         for schedule in &page {
-            let Some(project) = &schedule.project else { continue };
+            let Some(project) = &*schedule.project else { continue };
             let (all, active) = counts.entry(project.clone()).or_default();
             *all += 1;
             *active += u64::from(schedule.is_active());

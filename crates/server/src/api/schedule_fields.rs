@@ -184,9 +184,9 @@ impl ScheduleFields {
             enabled: Some(
                 !matches!(&schedule.state, ScheduleState::Paused(pause) if pause.kind == PauseKind::Disabled),
             ),
-            timezone: Some(schedule.zone.clone()),
+            timezone: Some(String::clone(&schedule.zone)),
             project_scope: Some(if schedule.project.is_some() { ProjectScope::Project } else { ProjectScope::Global }),
-            project_id: schedule.project.clone(),
+            project_id: Option::clone(&schedule.project),
             prompt: Some(work.prompt().to_owned()),
             inputs: Some(work.inputs().clone()),
             inputs_policy: work.inputs_policy().map(InputsFields::of),
@@ -206,7 +206,7 @@ impl ScheduleFields {
             max_runs: schedule.bounds.max_runs(),
             dst_gap: Some(policy.dst.gap),
             dst_repeat: Some(policy.dst.repeat),
-            calendar: schedule.calendar.clone(),
+            calendar: Option::clone(&schedule.calendar),
             ..ScheduleFields::default()
         };
         fields.set_trigger(&schedule.trigger);
@@ -308,16 +308,16 @@ impl ScheduleFields {
 
     /// The change of a schedule that fields ask for.
     pub(crate) fn apply_to(self, before: &Schedule, app: &App, by: &str, now: Timestamp) -> Result<Schedule, ApiError> {
-        let (says_when, zone_changes) = (self.says_when(), self.timezone.as_ref().is_some_and(|it| *it != before.zone));
+        let (says_when, zone_changes) = (self.says_when(), self.timezone.as_ref().is_some_and(|it| before.zone != *it));
         let wanted = ScheduleFields::of(before).changed_by(self).into_schedule(app, by, now)?;
-        let trigger = match (&before.trigger, wanted.trigger) {
+        let trigger = match (&*before.trigger, &*wanted.trigger) {
             // What counts from somewhere goes on counting from there.
             (Trigger::Every(old), Trigger::Every(new)) if old.interval() == new.interval() && !zone_changes => {
                 Trigger::Every(*old)
             }
             // What the API cannot say in one field is left as it is, unless somebody says something else.
             (old, _) if !says_when => old.clone(),
-            (_, new) => new,
+            (_, new) => new.clone(),
         };
         let state = match (&before.state, &wanted.state) {
             // Enabled is not resumed: a pause has a verb of its own.
@@ -333,10 +333,12 @@ impl ScheduleFields {
             Trigger::Immediate(_) if was_disabled && state == ScheduleState::Active => {
                 Trigger::Immediate(Immediate { at: now })
             }
-            Trigger::Immediate(_) if matches!(before.trigger, Trigger::Immediate(_)) => before.trigger.clone(),
+            Trigger::Immediate(_) if matches!(*before.trigger, Trigger::Immediate(_)) => {
+                Trigger::clone(&before.trigger)
+            }
             trigger => trigger,
         };
-        Ok(Schedule { id: before.id, origin: before.origin, trigger, state, ..wanted })
+        Ok(Schedule { id: before.id, origin: before.origin, trigger: trigger.into(), state, ..wanted })
     }
 
     /// The schedule that fields ask for. Id, version and cursor come from the engine.
@@ -368,23 +370,23 @@ impl ScheduleFields {
         let state = match self.enabled {
             Some(false) => {
                 let (kind, source) = (PauseKind::Disabled, by.to_owned());
-                ScheduleState::Paused(Pause { kind, at: now, source, reason: None, until: None })
+                ScheduleState::Paused(Box::new(Pause { kind, at: now, source, reason: None, until: None }))
             }
             _ => ScheduleState::Active,
         };
         let work = Work::Agent {
-            agent,
-            prompt: self.prompt.unwrap_or_default(),
+            agent: agent.into(),
+            prompt: self.prompt.unwrap_or_default().into(),
             inputs: self.inputs.unwrap_or_default(),
-            inputs_policy: self.inputs_policy.map(InputsFields::into_policy).transpose()?,
+            inputs_policy: self.inputs_policy.map(InputsFields::into_policy).transpose()?.into(),
         };
         Ok(Schedule {
             name: Some(name),
-            project,
-            calendar: self.calendar,
-            bounds,
+            project: project.into(),
+            calendar: self.calendar.into(),
+            bounds: bounds.into(),
             jitter,
-            policy,
+            policy: policy.into(),
             state,
             ..Schedule::draft(work, trigger, zone.name(), now)
         })

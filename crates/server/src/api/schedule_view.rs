@@ -123,7 +123,7 @@ impl ScheduleView {
 
 /// The crons behind the first.
 fn more_crons(schedule: &Schedule) -> Vec<String> {
-    let Trigger::Cron(crons) = &schedule.trigger else { return vec![] };
-    let zone = |zone: Option<&String>| zone.unwrap_or(&schedule.zone).clone();
+    let Trigger::Cron(crons) = &*schedule.trigger else { return vec![] };
+    let zone = |zone: Option<&String>| String::clone(zone.unwrap_or(&schedule.zone));
     crons.iter().skip(1).map(|entry| format!("{};{}", entry.cron.text(), zone(entry.zone.as_ref()))).collect()
 }

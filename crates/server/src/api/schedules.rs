@@ -78,7 +78,7 @@ async fn dry_run(
     let fires = |slots: &[Slot]| slots.iter().map(FireView::of).collect();
     let view = DifferenceView {
         dry_run: true,
-        timezone: after.or(before).map(|schedule| schedule.zone.clone()).unwrap_or_default(),
+        timezone: after.or(before).map(|schedule| String::clone(&schedule.zone)).unwrap_or_default(),
         added: fires(&difference.added),
         removed: fires(&difference.removed),
         kept: difference.kept,
@@ -492,7 +492,7 @@ async fn look(app: &App, before: Option<&Schedule>, wanted: &Schedule, now: Time
         Some(before) => checks::check_change(before, &looked_at, &settings, &limits, now, PREVIEWED),
     });
     checked.await?.map_err(|refused| {
-        let field = match wanted.trigger {
+        let field = match *wanted.trigger {
             punctual_core::schedule::Trigger::Every(_) => "intervalMinutes",
             punctual_core::schedule::Trigger::At(_) => "runAt",
             punctual_core::schedule::Trigger::Times(_) => "timesOfDay",

@@ -98,7 +98,7 @@ impl WorkflowSchedule {
         WorkflowSchedule {
             name: schedule.name.clone(),
             cron_expression: expression,
-            zone_id: Some(schedule.zone.clone()),
+            zone_id: Some(String::clone(&schedule.zone)),
             cron_schedules: Some(crons),
             paused: Some(pause.is_some()),
             paused_reason: pause.and_then(|pause| pause.reason.clone()),
@@ -108,9 +108,9 @@ impl WorkflowSchedule {
             run_catchup_schedule_instances: Some(mode == CatchUpMode::All),
             create_time: Some(millis(schedule.created_at)),
             updated_time: Some(millis(schedule.updated_at)),
-            created_by: schedule.created_by.clone(),
-            updated_by: schedule.updated_by.clone(),
-            description: schedule.description.clone(),
+            created_by: Option::clone(&schedule.created_by),
+            updated_by: Option::clone(&schedule.updated_by),
+            description: Option::clone(&schedule.description),
             next_run_time: next_run_at.map(millis),
             tags: Some(schedule.tags.iter().map(TagView::of).collect()),
             overlap: Some(schedule.policy.overlap).filter(|overlap| *overlap != Overlap::Allow),
@@ -123,7 +123,7 @@ impl WorkflowSchedule {
 
 /// The one cron of a schedule, or all of them with their zones.
 fn crons_of(schedule: &Schedule) -> (Option<String>, Vec<CronSchedule>) {
-    let Trigger::Cron(crons) = &schedule.trigger else { return (None, vec![]) };
+    let Trigger::Cron(crons) = &*schedule.trigger else { return (None, vec![]) };
     let listed = crons.iter().filter(|entry| entry.zone.is_some());
     let listed = listed
         .map(|entry| CronSchedule { cron_expression: Some(entry.cron.text().to_owned()), zone_id: entry.zone.clone() });

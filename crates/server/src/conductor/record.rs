@@ -77,7 +77,7 @@ fn view(item: RecordItem, schedule: Option<&Schedule>) -> ExecutionModel {
         reason: item.note.map(|note| note.chars().take(REASON_MAX).collect()),
         start_workflow_request: workflow.map(StartRequest::from),
         state: word_of(item.state),
-        zone_id: schedule.map_or_else(|| "UTC".to_owned(), |schedule| schedule.zone.clone()),
+        zone_id: schedule.map_or_else(|| "UTC".to_owned(), |schedule| String::clone(&schedule.zone)),
     }
 }
 

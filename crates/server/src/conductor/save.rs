@@ -110,27 +110,27 @@ impl Wanted {
         let state = match request.paused {
             Some(true) => {
                 let (kind, source, reason) = (PauseKind::Paused, by.clone(), request.paused_reason);
-                ScheduleState::Paused(Pause { kind, at: now, source, reason, until: None })
+                ScheduleState::Paused(Box::new(Pause { kind, at: now, source, reason, until: None }))
             }
             _ => ScheduleState::Active,
         };
-        let work = Work::Workflow { agent, request: Box::new(workflow) };
+        let work = Work::Workflow { agent: agent.into(), request: Box::new(workflow) };
         let schedule = Schedule {
             face: Face::Conductor,
             name: Some(name),
-            project: project_of(caller)?,
-            bounds,
+            project: project_of(caller)?.into(),
+            bounds: bounds.into(),
             jitter: app.rules.conductor.jitter,
-            policy,
+            policy: policy.into(),
             state,
-            description: request.description,
-            created_by: request.created_by.or_else(|| Some(by.clone())),
-            updated_by: request.updated_by.or_else(|| Some(by.clone())),
+            description: request.description.into(),
+            created_by: request.created_by.or_else(|| Some(by.clone())).into(),
+            updated_by: request.updated_by.or_else(|| Some(by.clone())).into(),
             ..Schedule::draft(work, trigger, zone.name(), now)
         };
         warnings.extend(outlook(app, &schedule, now)?);
         let tags = request.tags;
-        let schedule = Schedule { tags: into_tags(tags.clone().unwrap_or_default()), ..schedule };
+        let schedule = Schedule { tags: into_tags(tags.clone().unwrap_or_default()).into(), ..schedule };
         Ok(Wanted { schedule, tags, warnings })
     }
 
@@ -140,7 +140,7 @@ impl Wanted {
         let state = match (&before.state, &wanted.state) {
             (ScheduleState::Paused(pause), ScheduleState::Paused(new)) => {
                 let reason = new.reason.clone().or_else(|| pause.reason.clone());
-                ScheduleState::Paused(Pause { reason, ..pause.clone() })
+                ScheduleState::Paused(Box::new(Pause { reason, ..Pause::clone(pause) }))
             }
             (_, state) => state.clone(),
         };
@@ -268,7 +268,7 @@ fn outlook(app: &App, schedule: &Schedule, now: Timestamp) -> Result<Option<Stri
         let checked = checks::will_fire(schedule, &app.settings, now);
         checked.map_err(|error| refused("zoneId", error.to_string()))
     };
-    let unbounded = Schedule { bounds: Bounds::default(), ..schedule.clone() };
+    let unbounded = Schedule { bounds: Default::default(), ..schedule.clone() };
     if !will_fire(&unbounded)? {
         let why = "Invalid cron expression: it never fires, no day of the calendar matches it";
         return Err(refused("cronExpression", why));

@@ -69,7 +69,7 @@ async fn change(
     change: impl Fn(&[Tag]) -> Vec<Tag> + Send + Sync,
 ) -> Result<StatusCode, ApiError> {
     let schedule = found(app, caller, name).await?;
-    let edit = |before: &Schedule| Schedule { tags: change(&before.tags), ..before.clone() };
+    let edit = |before: &Schedule| Schedule { tags: change(&before.tags).into(), ..before.clone() };
     match app.editor_for(&caller.by()).edit(schedule.id, None, app.now(), edit).await {
         Ok(_) => Ok(StatusCode::OK),
         Err(EditError::NotFound(_)) => Err(no_schedule(name)),

@@ -56,8 +56,8 @@ pub(crate) async fn next_few(
     let end = instant("scheduleEndTime", params.schedule_end_time)?;
     let bounds = Bounds::new(start, end, None)
         .map_err(|_| refused("scheduleEndTime", "scheduleEndTime must be after scheduleStartTime"))?;
-    let work = Work::Workflow { agent: String::new(), request: Box::new(Workflow::default()) };
-    let mut schedule = Schedule { bounds, ..Schedule::draft(work, trigger, zone.name(), app.now()) };
+    let work = Work::Workflow { agent: Default::default(), request: Box::new(Workflow::default()) };
+    let mut schedule = Schedule { bounds: bounds.into(), ..Schedule::draft(work, trigger, zone.name(), app.now()) };
     schedule.policy.dst = DstPolicy { gap: GapPolicy::Skip, repeat: RepeatPolicy::Both };
     times(&app, &schedule, params.limit.unwrap_or(5)).await.map(Json)
 }

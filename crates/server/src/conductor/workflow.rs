@@ -149,7 +149,7 @@ fn terms(app: &App, caller: &Caller, agent: String, workflow: Workflow) -> Resul
     Ok(Terms {
         project: project_of(caller)?,
         retry: retry_of(&agent),
-        work: Work::Workflow { agent, request: Box::new(workflow) },
+        work: Work::Workflow { agent: agent.into(), request: Box::new(workflow) },
         priority: Priority::MANUAL,
         after_loss: policy.after_loss,
         timeout,

@@ -44,7 +44,7 @@ impl CatchUps {
     /// An outage is noted: it concerns schedules whose next slot lies before its end, or may lie there.
     pub(crate) fn noted(&mut self, outage: &Outage, before: &World) {
         for (id, record) in &before.schedules {
-            let has_slots = record.schedule.is_active() && !matches!(record.schedule.trigger, Trigger::OnEvent(_));
+            let has_slots = record.schedule.is_active() && !matches!(*record.schedule.trigger, Trigger::OnEvent(_));
             let earlier = self.missed.get(id);
             if earlier.is_some() || record.plan_at.map_or(has_slots, |plan_at| plan_at <= outage.until) {
                 self.missed.insert(*id, earlier.map_or(*outage, |earlier| earlier.and(*outage)));

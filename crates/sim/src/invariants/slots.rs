@@ -330,8 +330,8 @@ fn just_before(at: Timestamp) -> Timestamp {
 
 fn has_same_times(one: &Schedule, other: &Schedule) -> bool {
     one.trigger == other.trigger
-        && (&one.zone, &one.calendar, one.bounds, one.policy.dst)
-            == (&other.zone, &other.calendar, other.bounds, other.policy.dst)
+        && (&one.zone, &one.calendar, &one.bounds, one.policy.dst)
+            == (&other.zone, &other.calendar, &other.bounds, other.policy.dst)
 }
 
 /// Whether a slot may be skipped for a reason.
@@ -400,7 +400,7 @@ impl Decided {
         })?;
         // A node whose clock is behind puts a version into force in the past. Zone data moves slots there, and a schedule that has
         // had all its runs waits for one that does not start.
-        let is_moved = plan.zone_data != record.zone_data || record.schedule.bounds.max_runs().is_some();
+        let is_moved = record.zone_data != plan.zone_data || record.schedule.bounds.max_runs().is_some();
         let is_late = |run: &&PlannedRun| patience < at.duration_since(run.scheduled_at.max(self.in_force_at));
         let late = plan.runs.iter().find(is_late).map(|run| &run.key);
         ensure("L2", late.is_none() || is_moved, || {
@@ -471,7 +471,7 @@ impl Decided {
     }
 
     fn is_immediate(&self) -> bool {
-        matches!(self.version.schedule.trigger, Trigger::Immediate(_))
+        matches!(*self.version.schedule.trigger, Trigger::Immediate(_))
     }
 
     fn is_decided(&self, key: &SlotKey) -> bool {

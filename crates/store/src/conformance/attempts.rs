@@ -90,7 +90,7 @@ pub fn nothing_begins_after_a_pause_even_if_it_was_let_in_before(bench: &mut Ben
     assert_eq!(claimed.len(), 3);
     bench.settle(&claimed[0], Decision::Start);
     let pause = Pause { kind: PauseKind::Disabled, at: bench.now, source: "ada".to_owned(), reason: None, until: None };
-    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(pause));
+    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(Box::new(pause.clone())));
     for run in &claimed[1..] {
         bench.settle(run, Decision::Start);
     }

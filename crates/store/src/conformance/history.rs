@@ -420,7 +420,7 @@ pub fn a_skip_keeps_the_pause_that_it_was_for(bench: &mut Bench) {
         reason: Some("too loud".to_owned()),
         until: None,
     };
-    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(pause.clone()));
+    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(Box::new(pause.clone())));
     bench.settle(&claimed, Decision::Start);
     bench.edit(schedule, |schedule| schedule.state = ScheduleState::Active);
     let items = of_run(bench, id);

@@ -245,8 +245,8 @@ pub fn a_large_world_is_pruned(bench: &mut Bench) {
 pub fn what_was_asked_for_and_happened_is_found_by_what_it_is_about(bench: &mut Bench) {
     let (schedule, other) = (bench.add(json!({})), bench.add(json!({})));
     let node = bench.join("a");
-    bench.edit(schedule, |schedule| schedule.description = Some("once".to_owned()));
-    bench.edit(schedule, |schedule| schedule.description = Some("twice".to_owned()));
+    bench.edit(schedule, |schedule| schedule.description = Some("once".to_owned()).into());
+    bench.edit(schedule, |schedule| schedule.description = Some("twice".to_owned()).into());
     let slot = bench.plan(schedule, &["09:00:00"])[0];
     let skipped = bench.plan(schedule, &["09:00:01"])[0];
     let running = bench.start_one(node);

@@ -209,7 +209,7 @@ pub fn a_run_that_goes_on_is_not_skipped_for_another(bench: &mut Bench) {
 pub fn under_a_pause_a_run_that_finds_another_at_work_is_skipped_for_the_pause(bench: &mut Bench) {
     let (node, schedule, runs) = beside_another(bench, "skip");
     let pause = Pause { kind: PauseKind::Disabled, at: bench.now, source: "ada".to_owned(), reason: None, until: None };
-    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(pause));
+    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(Box::new(pause.clone())));
     bench.go("09:01:00");
     assert_eq!(bench.claimed(node, ALL).swept, 1);
     assert_eq!(bench.outcome(runs[1]), Some(Outcome::Skipped(PauseKind::Disabled.skip_reason())));

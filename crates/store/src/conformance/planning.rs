@@ -143,7 +143,7 @@ pub fn an_edit_reaches_what_was_planned_just_before_in_the_same_batch(bench: &mu
     let before = bench.schedule(schedule);
     planned.plan.as_mut().expect("it has a plan").cursor = before.cursor.clone();
     let mut after = before.clone();
-    (after.version, after.project) = (2, Some("p".to_owned()));
+    (after.version, after.project) = (2, Some("p".to_owned()).into());
     let plan = Some(plan_entry(&after));
     let edited = PlanWrite { plan, ..change_of(&before, ScheduleChange::Put(Box::new(after))) };
     assert_eq!(bench.writes(vec![planned, edited]), [Written::Done, Written::Done]);
@@ -308,7 +308,7 @@ pub fn a_new_schedule_is_to_be_planned_at_once(bench: &mut Bench) {
     let tasks = block_on(bench.store.to_plan(bench.now, ZONE_DATA, ALL)).unwrap();
     assert_eq!(tasks.len(), 1);
     assert_eq!((tasks[0].record.schedule.id, tasks[0].record.plan_at), (id, Some(bench.now)));
-    assert_eq!(tasks[0].record.zone_data, "");
+    assert_eq!(*tasks[0].record.zone_data, "");
 }
 
 pub fn a_schedule_at_rest_is_planned_again_when_a_run_starts_or_ends(bench: &mut Bench) {

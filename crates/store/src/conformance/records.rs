@@ -65,7 +65,7 @@ pub fn schedules_are_found_by_everything_that_a_filter_says(bench: &mut Bench) {
     bench.add(starter("hourly", "report", json!({"project": "atlas"})));
     bench.add(starter("clean-up", "sweep", json!({})));
     let pause = Pause { kind: PauseKind::Paused, at: bench.now, source: "ada".to_owned(), reason: None, until: None };
-    bench.edit(nightly, |schedule| schedule.state = ScheduleState::Paused(pause));
+    bench.edit(nightly, |schedule| schedule.state = ScheduleState::Paused(Box::new(pause.clone())));
     let conductor = ScheduleFilter { face: Some(Face::Conductor), ..ScheduleFilter::default() };
     let text = |text: &str| Some(text.to_owned());
     for (expected, filter) in [

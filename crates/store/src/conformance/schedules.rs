@@ -112,7 +112,8 @@ pub fn a_pause_is_an_edit_that_can_be_taken_back(bench: &mut Bench) {
     let (kind, at, source) = (PauseKind::Paused, bench.now, "a person".to_owned());
     let mut paused = before.clone();
     paused.version = 2;
-    paused.state = ScheduleState::Paused(Pause { kind, at, source, reason: Some("holiday".to_owned()), until: None });
+    paused.state =
+        ScheduleState::Paused(Box::new(Pause { kind, at, source, reason: Some("holiday".to_owned()), until: None }));
     let mut plan = plan_entry(&paused);
     plan.withdrawn = runs;
     let write = PlanWrite { plan: Some(plan), ..change_of(&before, ScheduleChange::Put(Box::new(paused.clone()))) };

@@ -53,7 +53,7 @@ pub fn a_start_begins_nothing_that_admission_does_not_let_in(bench: &mut Bench) 
     let schedule = bench.run(paused).schedule.unwrap();
     let (at, source) = (bench.now, "a test".to_owned());
     let pause = Pause { kind: PauseKind::Paused, at, source, reason: None, until: None };
-    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(pause.clone()));
+    bench.edit(schedule, |schedule| schedule.state = ScheduleState::Paused(Box::new(pause.clone())));
     let gated = bench.due_run(json!({"name": "gated", "policy": {"risk_gate": true}}));
     let node = bench.join("a");
     let facts = AgentFacts { may_change: true, approval: AgentApproval::Schedule };
@@ -191,7 +191,7 @@ fn plan_without_outage(bench: &Bench, node: NodeId, schedule: ScheduleId) {
     if record.outage.is_some() {
         let mut write = bench.write_for(schedule);
         let entry = write.plan.as_mut().expect("it has a plan");
-        (entry.plan_at, entry.zone_data) = (record.plan_at, record.zone_data.clone());
+        (entry.plan_at, entry.zone_data) = (record.plan_at, String::clone(&record.zone_data));
         assert_eq!(bench.write(write), Written::Done);
     }
 }

@@ -56,7 +56,7 @@ impl Plan for MemoryStore {
         let state = self.state();
         let wants_planning = |record: &&ScheduleRecord| {
             let is_due = record.plan_at.is_some_and(|plan_at| plan_at <= now);
-            is_due || state.has_missed(record) || record.zone_data != zone_data
+            is_due || state.has_missed(record) || *record.zone_data != *zone_data
         };
         let mut records: Vec<&ScheduleRecord> = state.world.schedules.values().filter(wants_planning).collect();
         // What has no time of its own to be planned at comes first: an outage or new zone data waits for nothing.
@@ -99,7 +99,7 @@ impl Plan for MemoryStore {
     async fn zone_days(&self) -> Result<Vec<ZoneDay>> {
         let state = self.state();
         let zones: std::collections::BTreeSet<&String> =
-            state.world.schedules.values().map(|record| &record.schedule.zone).collect();
+            state.world.schedules.values().map(|record| &*record.schedule.zone).collect();
         let begun = |zone: &String| state.world.days.get(zone).copied();
         Ok(zones.into_iter().map(|zone| ZoneDay { zone: zone.clone(), begun: begun(zone) }).collect())
     }

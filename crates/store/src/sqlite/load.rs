@@ -19,6 +19,8 @@ use crate::requests::{Answered, Head, Planner};
 pub(super) fn state(connection: &Connection) -> Done<(State, Head)> {
     let mut state = State::new(SNAPSHOT.world(connection, snapshot_seq(connection)?)?);
     follow(connection, &mut state)?;
+    // What was read is in the state now, and its pages will hardly be wanted again.
+    connection.execute_batch("PRAGMA shrink_memory")?;
     Ok((state, read_head(connection)?))
 }
 

@@ -72,16 +72,22 @@ impl Shape {
         let mut schedule = PLAIN.clone();
         (schedule.id, schedule.version) = (schedule_id(number), version);
         schedule.work = punctual_core::schedule::Work::Agent {
-            agent: self.agent.to_owned(),
-            prompt: String::new(),
+            agent: self.agent.into(),
+            prompt: Default::default(),
             inputs: serde_json::Map::new(),
-            inputs_policy: None,
+            inputs_policy: Default::default(),
         };
-        schedule.project = self.project.map(str::to_owned);
-        schedule.zone = self.zone.to_owned();
+        schedule.project = self.project.map(str::to_owned).into();
+        schedule.zone = self.zone.into();
         schedule.cursor = Cursor::starting(time(cursor));
         let pause = |kind| {
-            ScheduleState::Paused(Pause { kind, at: time(0), source: "dice".to_owned(), reason: None, until: None })
+            ScheduleState::Paused(Box::new(Pause {
+                kind,
+                at: time(0),
+                source: "dice".to_owned(),
+                reason: None,
+                until: None,
+            }))
         };
         schedule.state = match self.state {
             'p' => pause(PauseKind::Paused),

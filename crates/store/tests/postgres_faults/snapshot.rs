@@ -55,7 +55,7 @@ fn runs_keep_their_terms_when_their_schedule_has_others_or_is_gone() {
     wait_for_snapshot(&session, &bench);
     assert_eq!(session.count("SELECT count(*) FROM runs WHERE terms IS NULL"), 2);
     let mut edited = bench.schedule(schedule);
-    (edited.version, edited.description) = (edited.version + 1, Some("another".to_owned()));
+    (edited.version, edited.description) = (edited.version + 1, Some("another".to_owned()).into());
     let edit = PlanWrite { change: ScheduleChange::Put(Box::new(edited)), plan: None, ..bench.write_for(schedule) };
     assert_eq!(bench.write(edit), Written::Done);
     wait_for_snapshot(&session, &bench);

@@ -104,10 +104,10 @@ pub(crate) fn play(bench: &mut Bench, rounds: usize, mut after: impl FnMut(Head)
         if round % 5 == 4 {
             bench.edit(schedule, |schedule| {
                 schedule.work = punctual_core::schedule::Work::Agent {
-                    agent: "a".to_owned(),
-                    prompt: "edited".to_owned(),
+                    agent: "a".into(),
+                    prompt: "edited".into(),
                     inputs: serde_json::Map::new(),
-                    inputs_policy: None,
+                    inputs_policy: Default::default(),
                 }
             });
             note(bench);

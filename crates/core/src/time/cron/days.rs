@@ -1,7 +1,7 @@
 //! The two day fields of a cron, resolved for one month at a time.
 
 /// Which days of a month match. Bit `d` stands for day `d` (1–31) or weekday `d` (0 is Sunday).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct DaySet {
     /// Plain days of the month.
     pub(super) days: u32,

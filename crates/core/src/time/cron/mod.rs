@@ -52,7 +52,7 @@ impl fmt::Display for Dialect {
 /// let error = Cron::parse("0 24 * * *", None).unwrap_err();
 /// assert_eq!(error.to_string(), "hour: 24 is out of range at position 2; use 0 to 23");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cron {
     text: Box<str>,
     dialect: Dialect,

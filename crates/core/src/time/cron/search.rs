@@ -97,7 +97,7 @@ impl Cron {
 }
 
 /// Times of day as three sets. Never empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ClockSet {
     pub(super) seconds: u64,
     pub(super) minutes: u64,
@@ -157,11 +157,11 @@ impl ClockSet {
 }
 
 /// The year field: any year, or a set of them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Years(pub(super) Option<Box<YearSet>>);
 
 /// Years as bits, the first for [`FIRST_YEAR`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct YearSet {
     bits: [u64; YEAR_WORDS],
 }

@@ -60,7 +60,7 @@ impl Checker<'_> {
                 self.close(entry.at);
                 let timetable = schedule.timetable(&self.settings.zones, &self.settings.calendars).unwrap();
                 self.timetables.insert(schedule.version, timetable);
-                let is_once = matches!(schedule.trigger, Trigger::At(_) | Trigger::After(_) | Trigger::Immediate(_));
+                let is_once = matches!(*schedule.trigger, Trigger::At(_) | Trigger::After(_) | Trigger::Immediate(_));
                 let from = if is_once { entry.at - SignedDuration::from_nanos(1) } else { entry.at };
                 if !matches!(schedule.state, ScheduleState::Paused(_)) {
                     self.expected.append(&mut self.paused);

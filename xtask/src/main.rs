@@ -30,7 +30,7 @@ cargo xtask COMMAND
   python    Conductor's public client for Python, and Schemathesis, in target/python, where tests that are run by themselves
             find them
   node      Conductor's public client for JavaScript in target/node, likewise
-  plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|seed|sim]
+  plant     plant known bugs one by one in a copy and see each caught: cargo xtask plant [core|store|sums|seed|sim]
             [WORDS], where WORDS are of the bugs that are meant: these alone, without the trial of the copy as it is
   help      this text
 ";

@@ -61,7 +61,7 @@ impl fmt::Display for Caught {
     }
 }
 
-fn fields() -> [Field; 4] {
+fn fields() -> [Field; 5] {
     let in_one_place = |bugs: &[Bug]| {
         let planted = |(what, file, stands, planted): &Bug| Planted {
             what,
@@ -73,6 +73,7 @@ fn fields() -> [Field; 4] {
     let sim_bugs = sim::BUGS.iter().map(|(what, rules, places)| Planted { what, places: places.to_vec(), rules });
     let core_tests = &["-p", "punctual-core", "--lib", "--tests"];
     let store_tests = &["-p", "punctual-store", "--test", "memory", "--test", "differential", "--", "--skip", "sqlite"];
+    let sums_tests = &["-p", "punctual-store", "--test", "sqlite_sums", "--test", "sqlite_conformance", "--", "sums"];
     let seed_tests = &["-p", "punctual-server", "--test", "seed", "--", "sqlite"];
     [
         Field {
@@ -82,6 +83,7 @@ fn fields() -> [Field; 4] {
             trial: Trial::Tests(core_tests),
         },
         Field { name: "store", folder: "crates", bugs: in_one_place(store::BUGS), trial: Trial::Tests(store_tests) },
+        Field { name: "sums", folder: "crates", bugs: in_one_place(store::SUMS), trial: Trial::Tests(sums_tests) },
         Field { name: "seed", folder: "crates", bugs: in_one_place(seed::BUGS), trial: Trial::Tests(seed_tests) },
         Field { name: "sim", folder: "crates", bugs: sim_bugs.collect(), trial: Trial::Simulation },
     ]
@@ -91,7 +93,7 @@ fn fields() -> [Field; 4] {
 pub(crate) fn plant(only: Option<&str>, words: Option<&str>) -> anyhow::Result<()> {
     let mut fields = Vec::from(fields());
     fields.retain(|field| only.is_none_or(|only| only == field.name));
-    ensure!(!fields.is_empty(), "there is no field of that name; there are core, store, seed and sim");
+    ensure!(!fields.is_empty(), "there is no field of that name; there are core, store, sums, seed and sim");
     for field in &mut fields {
         field.bugs.retain(|bug| words.is_none_or(|words| bug.what.contains(words)));
     }

@@ -189,3 +189,31 @@ pub(super) const BUGS: &[Bug] = &[
     ),
     ("settle starts twice", "kernel/src/change.rs", ".filter(|run| !starts.contains(&run.id))", ""),
 ];
+
+/// Bugs in how the sums of history follow it; caught by what SQLite's have to be.
+pub(super) const SUMS: &[Bug] = &[
+    (
+        "what the sums have is counted twice",
+        "store/src/sqlite/snapshot.rs",
+        "sums::add(connection, snapshot_seq(connection)?, piece.seq)?;",
+        "sums::add(connection, 0, piece.seq)?;",
+    ),
+    (
+        "what the sums have not got yet is not added",
+        "store/src/sums.rs",
+        "vec![(table, days.clone()), (\"unsummed\", days)]",
+        "vec![(table, days)]",
+    ),
+    (
+        "a day that is asked for in part is left out",
+        "store/src/sums.rs",
+        "if filter.from != from {",
+        "if filter.from != from && false {",
+    ),
+    (
+        "what is pruned stays in the sums",
+        "store/src/sqlite/base.rs",
+        "    sums::take_out(connection, base.seq, last.seq)?;\n",
+        "",
+    ),
+];

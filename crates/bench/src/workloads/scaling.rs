@@ -1,7 +1,9 @@
-//! `scaling`: how fast runs start beside many that wait, beside agents at their limit, and behind a long history, each against a small
-//! database in the same run, in turns.
+//! `scaling`: how fast runs start beside many that wait, beside agents at their limit, and behind a long history, and how long the
+//! sums of that history take, each against a small database in the same run, in turns.
 
 use std::time::Duration;
+
+use punctual_store::HistoryFilter;
 
 use super::{World, measurement};
 use crate::args::Args;
@@ -12,6 +14,9 @@ use crate::seed;
 
 /// A node that starts nothing for so long has failed.
 const PATIENCE: Duration = Duration::from_secs(900);
+
+/// How often sums are asked for.
+const SUMS: usize = 50;
 
 /// What is in the way.
 #[derive(Debug, Clone, Copy)]
@@ -104,12 +109,30 @@ async fn compare(args: &Args, ballast: Ballast, runs: usize) -> anyhow::Result<(
         in_large.push(many);
     }
     let rss_mb = resident_mb().map(round);
+    let sums = times_for_sums(&small, &large).await?;
     small.close().await?;
     large.close().await?;
     let measured =
         Measurement { runs_per_s: median(in_large).map(round), rss_mb, ..measurement(args, ballast.name(), runs) };
     let measured = measured.and("ballast", ballast.size() as f64).and("small_per_s", median(in_small));
-    measured.and("times_small", median(times)).print()
+    measured.and("times_small", median(times)).and("sums_times_small", sums).print()
+}
+
+/// How many times as long the sums of the large history take.
+async fn times_for_sums(small: &World, large: &World) -> anyhow::Result<Option<f64>> {
+    // The snapshot follows when nothing else is to be done, and the sums with it.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut times = vec![];
+    for _ in 0..SUMS {
+        let mut took = vec![];
+        for world in [small, large] {
+            let watch = Stopwatch::start();
+            world.node().store.totals(&HistoryFilter::default()).await?;
+            took.push(watch.elapsed().as_secs_f64());
+        }
+        times.push(took[1] / took[0]);
+    }
+    Ok(median(times))
 }
 
 /// Asks for runs while the nodes are paused, and lets them start: how many a second.

@@ -32,7 +32,10 @@ const OTHER: [(&str, &str); 9] = [
     (r#"UPDATE runs SET body = replace(body, '"is_parked":false', '"is_parked":true')"#, "differs"),
     ("UPDATE rest SET body = replace(body, '\"epoch_floor\":0', '\"epoch_floor\":1')", "the epoch floor"),
     ("UPDATE journal SET change = replace(change, 'succeeded', 'cancelled')", "are not what their checksum says"),
-    ("UPDATE journal SET detail = replace(detail, '\"attempts\":1', '\"attempts\":2')", "are not what their checksum says"),
+    (
+        "UPDATE journal SET detail = replace(detail, '\"attempts\":1', '\"attempts\":2')",
+        "are not what their checksum says",
+    ),
     ("DELETE FROM journal WHERE first = 2", "follows entry 1"),
     ("UPDATE history SET agent = 'somebody'", "is not in history as the journal has it"),
     ("DELETE FROM history", "is not in history as the journal has it"),

@@ -336,6 +336,27 @@ impl State {
         self.touched.extend(self.owned.values().flatten());
     }
 
+    /// Takes in entries that another process wrote. Ends of attempts that stand together, as most do, are taken in together.
+    pub fn follow_all(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
+        let is_end = |entry: &Entry| matches!(entry.body, Body::AttemptEnded(_));
+        for entries in entries.chunk_by(|entry, next| is_end(entry) && is_end(next)) {
+            match entries {
+                [entry] => self.follow(entry)?,
+                ends => self.follow_ends(ends)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn follow_ends(&mut self, ends: &[Entry]) -> Result<(), JournalError> {
+        let wants = Wants::runs(ends.iter().filter_map(|end| end.body.run()));
+        let before = self.piece(&wants);
+        let mut piece = before.clone();
+        ends.iter().try_for_each(|end| piece.apply(end))?;
+        self.put_piece(&before, &piece);
+        Ok(())
+    }
+
     /// Takes in an entry that another process wrote.
     pub fn follow(&mut self, entry: &Entry) -> Result<(), JournalError> {
         if let Body::Restored { epoch_floor } = entry.body {

@@ -28,6 +28,9 @@ pub(super) enum Fault {
     /// Retention has let go of an entry behind which this node was to go on.
     #[error("entry {0} of the journal is not kept any more")]
     Behind(u64),
+    /// Others have written more than is read while they wait for the pen: this node goes on without it.
+    #[error("this node is far behind entry {0} of the journal")]
+    Lags(u64),
     /// What another command of the same transaction was told, when the moment was to blame.
     #[error("{0}")]
     Shared(String),
@@ -55,7 +58,7 @@ impl Fault {
             Fault::Lost(_) | Fault::Behind(_) => true,
             // Rows that are there already.
             Fault::Sql(error) => error.code().is_some_and(|code| matches!(&code.code()[..2], "23" | "40")),
-            Fault::Pool(_) | Fault::Slow(_) | Fault::Store(_) | Fault::Shared(_) => false,
+            Fault::Pool(_) | Fault::Slow(_) | Fault::Store(_) | Fault::Shared(_) | Fault::Lags(_) => false,
         }
     }
 
@@ -64,7 +67,7 @@ impl Fault {
         match self {
             Fault::Sql(error) => error.code().map_or_else(|| is_lost(error), is_passing),
             Fault::Pool(_) | Fault::Slow(_) | Fault::Shared(_) | Fault::Differs(_) => true,
-            Fault::Lost(_) | Fault::Behind(_) => true,
+            Fault::Lost(_) | Fault::Behind(_) | Fault::Lags(_) => true,
             Fault::Store(_) | Fault::Journal(_) | Fault::Damaged(_) | Fault::Panicked(_) => false,
         }
     }

@@ -69,7 +69,7 @@ async fn follow_to_end(connections: &Connections, known: &mut Known) -> Done<()>
     loop {
         let tail = follow(connections, known.head).await?;
         known.take_in(&tail)?;
-        if tail.is_whole() {
+        if tail.is_whole {
             return Ok(());
         }
         if TELL_EVERY <= told_at.elapsed() {

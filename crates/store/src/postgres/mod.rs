@@ -43,7 +43,8 @@ mod writer;
 pub use import::import;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual_core::RunId;
@@ -69,6 +70,9 @@ use crate::panics::FailedPart;
 
 /// How long a read may take before it is given up. A connection that stands still would be waited for for ever.
 const READ_MAX: Duration = Duration::from_secs(30);
+
+/// How long closing waits for the last piece of the snapshot.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
 
 /// How many reads of the API go on or wait at once, more than there are connections of clients; more are refused.
 const API_ASKED_MAX: usize = 1_024;
@@ -103,18 +107,26 @@ pub struct PostgresStore {
     threads: Arc<Threads>,
 }
 
-/// The store's own threads. They end with the last handle, without waiting: nobody is left who wants to know.
-struct Threads(Option<Runtime>);
+/// The store's own threads. They end with the last handle, when the writer has brought the snapshot to where the state is, or
+/// cannot do that in time.
+struct Threads {
+    runtime: Option<Runtime>,
+    /// Closed when the writer has ended.
+    ended: Mutex<Receiver<()>>,
+}
 
 impl Threads {
     fn runtime(&self) -> &Runtime {
-        self.0.as_ref().expect("it is there until it is dropped")
+        self.runtime.as_ref().expect("it is there until it is dropped")
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Nothing is ever sent. Whoever opens next folds what is missing.
+        ended.recv_timeout(CLOSE_MAX).ok();
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
@@ -322,12 +334,20 @@ impl std::fmt::Debug for PostgresStore {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use punctual_core::NodeId;
+    use punctual_core::journal::Body;
     use tokio::runtime::Builder;
 
     use super::*;
+    use crate::requests::Head;
 
     /// A store in a schema of its own.
     fn fresh_store() -> PostgresStore {
+        PostgresStore::open(&fresh_schema()).expect("a store can be opened")
+    }
+
+    fn fresh_schema() -> String {
         let address = std::env::var("PUNCTUAL_TEST_POSTGRES").unwrap_or_else(|_| {
             panic!("this test needs a PostgreSQL server: cargo xtask postgres -- cargo nextest run -p punctual-store")
         });
@@ -341,7 +361,7 @@ mod tests {
             }
         })
         .expect("a schema can be made");
-        PostgresStore::open(&format!("{address}?options=-c%20search_path%3D{name}")).expect("a store can be opened")
+        format!("{address}?options=-c%20search_path%3D{name}")
     }
 
     fn block_on<F: Future>(future: F) -> F::Output {
@@ -368,5 +388,31 @@ mod tests {
         block_on(store.failed_part.clone().watch("listener", async { panic!("this is a test") }));
         let error = block_on(store.commit("looking", Needs::default(), |_| Ok(()))).expect_err("a part is gone");
         assert!(error.is_fatal() && error.to_string().contains("listener has panicked: this is a test"), "{error}");
+    }
+
+    #[test]
+    fn who_is_far_behind_reads_a_page_with_the_pen_and_the_rest_without_it() {
+        let address = fresh_schema();
+        let open = || PostgresStore::open(&address).expect("a store can be opened");
+        let (writing, lagging) = (open(), open());
+        block_on(lagging.look("looking", |_| ())).expect("it has seen the beginning");
+        let commits = 2 * tail::ROWS_MAX_WITH_PEN as u64;
+        for number in 0..commits {
+            let joined = move || Body::NodeJoined { node: NodeId(Uuid::from_u128(number.into())), name: String::new() };
+            let write =
+                writing.commit("writing", Needs::default(), move |it| it.append(Timestamp::UNIX_EPOCH, joined()));
+            block_on(write).expect("it is written");
+        }
+        let (tail, _) = block_on(async {
+            let connection = lagging.address.config.connect(tokio_postgres::NoTls).await.expect("a connection");
+            tokio::select! {
+                taken = pen::take(&connection.0, Head::default(), false) => taken.expect("the pen is free"),
+                _ = connection.1 => panic!("the connection ended"),
+            }
+        });
+        assert_eq!((tail.rows(), tail.is_whole), (tail::ROWS_MAX_AT_ONCE, false));
+        // Who decides knows everything all the same.
+        let head = block_on(lagging.commit("deciding", Needs::default(), |it| Ok(it.head))).expect("it decides");
+        assert_eq!(head.seq, commits);
     }
 }

@@ -1,6 +1,6 @@
 //! Opening: the first connection, what the server is, and the schema.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
@@ -57,14 +57,19 @@ impl PostgresStore {
         let (questions, asked) = mpsc::unbounded_channel();
         let writer = Writer::new(connections.clone(), ownership.clone(), asked, !migrates);
         let failed_part = FailedPart::default();
-        runtime.spawn(failed_part.clone().watch("writer of the database", writer.run(queue)));
+        let (ends, ended) = std::sync::mpsc::channel::<()>();
+        let write = failed_part.clone().watch("writer of the database", writer.run(queue));
+        runtime.spawn(async move {
+            write.await;
+            drop(ends);
+        });
         let listeners = Listeners::default();
         if migrates {
             let listening = listeners.clone().listen(address.clone());
             runtime.spawn(failed_part.clone().watch("listener of the database", listening));
         }
         let heart = Heart::start(&address, time.clone(), failed_part.clone()).map_err(failed)?;
-        let threads = Arc::new(Threads(Some(runtime)));
+        let threads = Arc::new(Threads { runtime: Some(runtime), ended: Mutex::new(ended) });
         let reads = ReadsOf::Engine;
         Ok(PostgresStore {
             commands,

@@ -8,7 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::fault::Done;
-use super::tail::{Answer, Tail};
+use super::tail::{Answer, ROWS_MAX_AT_ONCE, Tail};
 use super::values::At;
 use crate::columns::{count, from_json, signed};
 use crate::requests::{Head, NodeRecord};
@@ -17,12 +17,14 @@ use crate::requests::{Head, NodeRecord};
 /// transaction are set by `take_pen`.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// Begins a transaction and waits for the pen. What was written behind an entry that is known, nodes and leases.
+/// Begins a transaction and waits for the pen. What was written behind an entry that is known, nodes and leases. If that is
+/// more than a few commits, it is not whole: most of it may be known when the wait is over, and is read again for nothing.
 pub(super) async fn take(client: &Client, known: Head, locks_nodes: bool) -> Done<(Tail, Cluster)> {
-    let params: [(&(dyn ToSql + Sync), Type); 2] = [(&signed(known.seq), Type::INT8), (&locks_nodes, Type::BOOL)];
+    let params: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&signed(known.seq), Type::INT8), (&(ROWS_MAX_AT_ONCE as i64), Type::INT8), (&locks_nodes, Type::BOOL)];
     let (_, taken) = tokio::try_join!(biased;
         client.batch_execute(BEGIN),
-        client.query_typed_one("SELECT * FROM take_pen($1, $2)", &params),
+        client.query_typed_one("SELECT * FROM take_pen($1, $2, $3)", &params),
     )?;
     let taken = Answer(taken);
     let agents: Vec<String> = taken.list("agents")?;
@@ -32,7 +34,7 @@ pub(super) async fn take(client: &Client, known: Head, locks_nodes: bool) -> Don
         planner: planner(&taken)?,
         agents_seen: agents.into_iter().zip(taken.list::<At>("agents_seen_at")?.iter().map(|at| at.0)).collect(),
     };
-    Ok((taken.tail(known)?, cluster))
+    Ok((taken.tail(known, ROWS_MAX_AT_ONCE)?, cluster))
 }
 
 fn nodes(taken: &Answer) -> Done<Vec<NodeRecord>> {

@@ -204,6 +204,15 @@ impl Saver {
         }
     }
 
+    /// Brings the snapshot to where the state is, as far as that can be done: nothing more comes.
+    pub(super) async fn finish(&mut self, known: &mut Known) {
+        self.ask(known, oneshot::channel().0);
+        while !self.asked.is_empty() {
+            let outcome = self.due(known.state.unsaved()).await;
+            self.go_on(outcome, known);
+        }
+    }
+
     fn note(&mut self, written: Done<Written>, now: Instant) {
         match written {
             Ok(Written::At { seq, is_alone }) => {

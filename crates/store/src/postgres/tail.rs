@@ -13,6 +13,12 @@ use crate::requests::Head;
 /// How many rows are followed at a time.
 const ROWS_MAX: usize = 256;
 
+/// How many rows come with the pen.
+pub(super) const ROWS_MAX_AT_ONCE: usize = 4;
+
+/// How many more are read while others wait for it. Few nodes are ever so far behind; who is goes on without the pen.
+pub(super) const ROWS_MAX_WITH_PEN: usize = 64;
+
 /// The state as far as it is committed, or is being decided on.
 pub(super) struct Known {
     pub(super) state: State,
@@ -29,6 +35,8 @@ pub(super) struct Tail {
     /// The entry before the first that is kept.
     pub(super) base: Head,
     rows: Vec<TailRow>,
+    /// Whether nothing was written behind them.
+    pub(super) is_whole: bool,
 }
 
 struct TailRow {
@@ -50,8 +58,8 @@ impl Answer {
         Ok(self.get::<Option<Vec<T>>>(column)?.unwrap_or_default())
     }
 
-    /// What the functions `follow` and `take_pen` say of the journal.
-    pub(super) fn tail(&self, known: Head) -> Done<Tail> {
+    /// What the functions `follow` and `take_pen` say of the journal, so many rows at most.
+    pub(super) fn tail(&self, known: Head, rows_max: usize) -> Done<Tail> {
         let base = Head {
             seq: count(self.get::<i64>("first_seq")? - 1),
             checksum: self.get::<i64>("checksum_before")?.cast_unsigned(),
@@ -70,7 +78,8 @@ impl Answer {
                 checksum: checksum.cast_unsigned(),
             },
         });
-        Ok(Tail { known, base, rows: rows.collect() })
+        let rows: Vec<TailRow> = rows.collect();
+        Ok(Tail { known, base, is_whole: rows.len() < rows_max, rows })
     }
 }
 
@@ -79,11 +88,12 @@ pub(super) async fn read(client: &Client, known: Head) -> Done<Tail> {
     read_rows(client, known, ROWS_MAX).await
 }
 
-async fn read_rows(client: &Client, known: Head, rows_max: usize) -> Done<Tail> {
+/// The same, with another bound.
+pub(super) async fn read_rows(client: &Client, known: Head, rows_max: usize) -> Done<Tail> {
     let sql = "SELECT * FROM follow($1, $2)";
     let row =
         client.query_typed_one(sql, &[(&signed(known.seq), Type::INT8), (&(rows_max as i64), Type::INT8)]).await?;
-    Answer(row).tail(known)
+    Answer(row).tail(known, rows_max)
 }
 
 /// Fails if an entry is not the last of a commit in the journal: see [`Tail::check`].
@@ -92,9 +102,9 @@ pub(super) async fn check_entry(client: &Client, entry: Head) -> Done<()> {
 }
 
 impl Tail {
-    /// Whether it may go on behind it.
-    pub(super) fn is_whole(&self) -> bool {
-        self.rows.len() < ROWS_MAX
+    #[cfg(test)]
+    pub(super) fn rows(&self) -> usize {
+        self.rows.len()
     }
 
     /// What was known has to be there still, and to be the same: if not, the server is another one than it was. What retention has
@@ -121,9 +131,7 @@ impl Known {
             if *is_known || row.last <= self.head.seq {
                 continue;
             }
-            for entry in row.bare_entries()? {
-                self.state.follow(&entry)?;
-            }
+            self.state.follow_all(&row.bare_entries()?)?;
             self.head = Head { seq: row.last, checksum: row.checksum };
         }
         Ok(())

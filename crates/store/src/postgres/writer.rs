@@ -24,7 +24,7 @@ use super::pen;
 use super::save;
 use super::saver::Saver;
 use super::statement::send;
-use super::tail::{self, Known};
+use super::tail::{self, Known, ROWS_MAX_WITH_PEN, Tail};
 use crate::command::Command;
 use crate::panics::panic_text;
 use crate::requests::Head;
@@ -39,8 +39,8 @@ const TRY_FOR: Duration = Duration::from_secs(4);
 /// How long one attempt may take. Opening the state takes as long as it takes.
 const ATTEMPT_MAX: Duration = Duration::from_secs(8);
 
-/// How long a look waits for the pen that a command waits for, before the state catches up without it.
-const LOOK_PATIENCE: Duration = Duration::from_millis(20);
+/// How often the state catches up while a command waits for the pen.
+const CATCH_UP_EVERY: Duration = Duration::from_millis(10);
 
 /// How often a look has the state opened again when it is in doubt.
 const DOUBTS_MAX: usize = 3;
@@ -104,7 +104,7 @@ impl Writer {
             };
             tokio::select! {
                 command = commands.recv() => {
-                    let Some(first) = command else { return };
+                    let Some(first) = command else { break };
                     let mut batch = vec![first];
                     while batch.len() < BATCH_MAX && let Ok(command) = commands.try_recv() {
                         batch.push(command);
@@ -112,7 +112,7 @@ impl Writer {
                     self.carry_out(batch).await;
                 }
                 question = self.questions.recv() => {
-                    let Some(question) = question else { return };
+                    let Some(question) = question else { break };
                     self.note(question);
                     self.answer_looks().await;
                 }
@@ -122,6 +122,10 @@ impl Writer {
                     }
                 }
             }
+        }
+        // The next start has less to fold.
+        if let Some((saver, known)) = self.saver.as_mut().zip(self.known.as_mut()) {
+            saver.finish(known).await;
         }
     }
 
@@ -141,6 +145,17 @@ impl Writer {
                     Err(_) => Err(Fault::Slow(ATTEMPT_MAX.as_secs())),
                 },
                 Err(fault) => Err(fault),
+            };
+            let done = match done {
+                // However far it is: others write meanwhile, and nobody waits for this node.
+                Err(Fault::Lags(_)) => match self.catch_up().await {
+                    Ok(()) => {
+                        began = Instant::now();
+                        continue;
+                    }
+                    failed => failed,
+                },
+                done => done,
             };
             let Err(fault) = done else {
                 batch.into_iter().for_each(|command| command.answer(Ok(())));
@@ -235,7 +250,8 @@ impl Writer {
         }
         let connection = self.connections.get().await?;
         let (tail, cluster) = pen::take(&connection, known.head, false).await?;
-        known.take_in(&tail)?;
+        self.take_in_with_pen(&connection, &tail).await?;
+        let known = self.known.as_mut().expect("it was just opened");
         if lost.epoch_floor < known.state.epoch_floor() {
             connection.batch_execute("ROLLBACK").await?;
             connection.give_back();
@@ -323,39 +339,49 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for the pen, and catches up. Whoever looks meanwhile has an answer before, if that takes long.
+    /// Waits for the pen. What others write meanwhile is taken in beside that, so that little is left to read while they wait, and
+    /// whoever looks has an answer.
     async fn take_pen(&mut self, client: &Client, locks_nodes: bool) -> Done<Cluster> {
         let head = self.known.as_ref().expect("it was just opened").head;
         let taking = pen::take(client, head, locks_nodes);
         tokio::pin!(taking);
         loop {
-            tokio::select! {
-                biased;
-                taken = &mut taking => {
+            // Following is not interrupted: its connection would be lost.
+            match tokio::time::timeout(CATCH_UP_EVERY, &mut taking).await {
+                Ok(taken) => {
                     let (tail, cluster) = taken?;
-                    self.known.as_mut().expect("it was just opened").take_in(&tail)?;
-                    return Ok(cluster);
+                    return self.take_in_with_pen(client, &tail).await.map(|()| cluster);
                 }
-                caught_up = self.catch_up_for_looks() => match caught_up {
-                    Ok(()) => self.show(),
-                    Err(fault) if fault.is_about_state() => return Err(fault),
-                    Err(fault) => self.fail_looks(&fault),
-                }
+                Err(_) => self.catch_up_while_waiting().await?,
             }
         }
     }
 
-    /// Waits until somebody looks and has had some patience, then catches up without the pen.
-    async fn catch_up_for_looks(&mut self) -> Done<()> {
-        while self.waiting.is_empty() {
-            match self.questions.recv().await {
-                Some(question) => self.note(question),
-                None => std::future::pending().await,
-            }
+    /// Takes in what is left, if that is not too much to be read while others wait: else the pen goes to them.
+    async fn take_in_with_pen(&mut self, client: &Client, tail: &Tail) -> Done<()> {
+        let known = self.known.as_mut().expect("it was just opened");
+        known.take_in(tail)?;
+        if tail.is_whole {
+            return Ok(());
         }
-        tokio::time::sleep(LOOK_PATIENCE).await;
+        // It begins where the wait began: most of it was known by now.
+        let rest = tail::read_rows(client, known.head, ROWS_MAX_WITH_PEN).await?;
+        known.take_in(&rest)?;
+        if rest.is_whole {
+            return Ok(());
+        }
+        client.batch_execute("ROLLBACK").await?;
+        Err(Fault::Lags(known.head.seq))
+    }
+
+    async fn catch_up_while_waiting(&mut self) -> Done<()> {
         self.gather_looks();
-        self.catch_up().await
+        match self.catch_up().await {
+            Ok(()) => self.show(),
+            Err(fault) if fault.is_about_state() => return Err(fault),
+            Err(fault) => self.fail_looks(&fault),
+        }
+        Ok(())
     }
 
     /// Brings the state to the end of the journal, without the pen.
@@ -364,7 +390,7 @@ impl Writer {
         loop {
             let tail = load::follow(&self.connections, known.head).await?;
             known.take_in(&tail)?;
-            if tail.is_whole() {
+            if tail.is_whole {
                 return Ok(());
             }
         }

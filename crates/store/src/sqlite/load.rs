@@ -27,15 +27,12 @@ pub(super) fn state(connection: &Connection) -> Done<(State, Head)> {
 /// Takes in the entries after those that a state has.
 pub(super) fn follow(connection: &Connection, state: &mut State) -> Done<()> {
     changes_after(connection, state.seq(), |row| {
-        for entry in row.bare_entries()? {
-            // A row may have been taken in half: it is read from the middle.
-            if entry.seq <= state.seq() {
-                continue;
-            }
-            let refused =
-                |error| Fault::damaged(format!("entry {} of the journal cannot have happened: {error}", entry.seq));
-            state.follow(&entry).map_err(refused)?;
-        }
+        let mut entries = row.bare_entries()?;
+        // A row may have been taken in half: it is read from the middle.
+        entries.retain(|entry| state.seq() < entry.seq);
+        let refused =
+            |error| Fault::damaged(format!("the journal cannot have happened after entry {}: {error}", row.first - 1));
+        state.follow_all(&entries).map_err(refused)?;
         Ok(true)
     })
 }

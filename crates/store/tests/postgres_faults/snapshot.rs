@@ -152,3 +152,26 @@ fn who_only_reads_folds_what_the_snapshot_lacks_and_writes_nothing() {
     assert_eq!(block_on(reader.count_schedules()).expect("it looks"), 3);
     assert_clean(&reader);
 }
+
+#[test]
+fn the_last_handle_leaves_a_snapshot_that_is_as_far_as_the_journal() {
+    let address = fresh_schema();
+    let session = Session::open(&address);
+    let mut bench = Bench::new(Box::new(open(&address)));
+    for number in 0..20 {
+        bench.add(json!({"name": format!("daily {number}")}));
+    }
+    let seq = bench.seq();
+    drop(bench);
+    assert_eq!(session.count("SELECT seq FROM snapshot"), seq);
+    assert_eq!(session.count("SELECT count(*) FROM schedules"), 20);
+    // It is not waited for for long.
+    let mut bench = Bench::new(Box::new(open(&address)));
+    session.run("BEGIN; SELECT seq FROM snapshot FOR UPDATE");
+    bench.join("one more");
+    let began = std::time::Instant::now();
+    drop(bench);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    session.run("ROLLBACK");
+    assert_clean(&open(&address));
+}

@@ -27,9 +27,9 @@ BEGIN
 END
 $$;
 
--- Waits for the pen, then reads what was written since an entry that is known, and who is there.
+-- Waits for the pen, then reads what was written since an entry that is known, so many rows at most, and who is there.
 CREATE FUNCTION take_pen(
-    known bigint, locks_nodes boolean,
+    known bigint, rows_max bigint, locks_nodes boolean,
     OUT first_seq bigint, OUT checksum_before bigint,
     OUT firsts bigint[], OUT lasts bigint[], OUT times timestamptz[], OUT changes text[], OUT checksums bigint[],
     OUT now timestamptz,
@@ -53,7 +53,7 @@ BEGIN
     END IF;
 
     -- Behind the locks: a statement sees what was committed when it began.
-    SELECT * INTO STRICT first_seq, checksum_before, firsts, lasts, times, changes, checksums FROM follow(known, NULL);
+    SELECT * INTO STRICT first_seq, checksum_before, firsts, lasts, times, changes, checksums FROM follow(known, rows_max);
 
     SELECT peers.ids, peers.names, peers.joined_at, peers.lease_until, peers.leases, peers.agents, peers.about,
         planner.node, planner.lease_until, planner.epoch, seen.agents, seen.seen_at

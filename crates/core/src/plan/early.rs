@@ -20,8 +20,10 @@ pub const EARLY_DECISIONS_MAX: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "BTreeSet<SlotKey>", into = "BTreeSet<SlotKey>")]
 #[schemars(with = "BTreeSet<SlotKey>")]
-// Hardly a schedule has any, and there may be a million schedules: so none is a null pointer, and never an empty set.
-#[expect(clippy::box_collection, reason = "nearly all schedules have none: that takes one word, not three")]
+#[expect(
+    clippy::box_collection,
+    reason = "hardly one of a million schedules has any: none is a null pointer, never an empty set"
+)]
 pub struct EarlyDecisions(Option<Box<BTreeSet<SlotKey>>>);
 
 static NONE: BTreeSet<SlotKey> = BTreeSet::new();

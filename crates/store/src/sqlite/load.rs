@@ -15,12 +15,21 @@ use super::snapshot::{SNAPSHOT, snapshot_seq};
 use super::values::{At, Id, count};
 use crate::requests::{Answered, Head, Planner};
 
+/// The pages that are kept in memory while the state is read, in KiB: each is read once, and what they say is in the state then.
+const CACHE_KIB: i64 = 2 * 1024;
+
 /// The state: the snapshot, and the entries after it.
 pub(super) fn state(connection: &Connection) -> Done<(State, Head)> {
+    let cache_size: i64 = connection.pragma_query_value(None, "cache_size", |row| row.get(0))?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    let loaded = snapshot_and_tail(connection);
+    connection.pragma_update(None, "cache_size", cache_size)?;
+    loaded
+}
+
+fn snapshot_and_tail(connection: &Connection) -> Done<(State, Head)> {
     let mut state = State::new(SNAPSHOT.world(connection, snapshot_seq(connection)?)?);
     follow(connection, &mut state)?;
-    // What was read is in the state now, and its pages will hardly be wanted again.
-    connection.execute_batch("PRAGMA shrink_memory")?;
     Ok((state, read_head(connection)?))
 }
 

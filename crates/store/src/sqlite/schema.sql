@@ -12,7 +12,6 @@ CREATE INDEX answers_by_time ON answers (at);
 CREATE TABLE base_progress (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     plan_at INTEGER,
-    has_outage INTEGER NOT NULL CHECK (has_outage IN (0, 1)),
     progress TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE base_rest (
@@ -113,7 +112,6 @@ CREATE TABLE progress (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),
     -- When planning has something to do.
     plan_at INTEGER,
-    has_outage INTEGER NOT NULL CHECK (has_outage IN (0, 1)),
     progress TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE records (

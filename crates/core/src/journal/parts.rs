@@ -3,9 +3,7 @@
 //! Each part is JSON of its own, so that whoever follows the journal reads and decodes the changes alone. Together they are the
 //! body again. What an entry is made of is said once, in [`Body`]; which of its fields are needed is said here.
 
-use std::collections::BTreeMap;
-
-use serde_json::value::RawValue;
+use std::iter::from_fn;
 
 use super::entry::{Body, Entry, checksum};
 
@@ -52,12 +50,22 @@ impl Parts<String> {
         if matches!(body, Body::RunsClaimed { .. } | Body::RunsStarted { .. }) {
             return Parts { change: text, detail: String::new() };
         }
-        let body: BTreeMap<&str, BTreeMap<&str, &RawValue>> =
-            serde_json::from_str(&text).expect("a body is an object in an object");
-        let (needed, others): (Vec<_>, Vec<_>) =
-            body.into_values().flatten().partition(|(field, _)| is_needed(kind, field));
-        let change = format!("{{\"{kind}\":{}}}", object(&needed));
-        let detail = if others.is_empty() { String::new() } else { object(&others) };
+        // It is `{"kind":{…}}`.
+        let start = kind.len() + r#"{"":{"#.len();
+        let (mut change, mut detail) = (text[..start].to_owned(), "{".to_owned());
+        for field in fields(&text[start..text.len() - 2]) {
+            let name = field.split('"').nth(1).expect("a field has a name");
+            let part = if is_needed(kind, name) { &mut change } else { &mut detail };
+            if !part.ends_with('{') {
+                part.push(',');
+            }
+            part.push_str(field);
+        }
+        change.push_str("}}");
+        detail.push('}');
+        if detail == "{}" {
+            detail.clear();
+        }
         Parts { change, detail }
     }
 
@@ -91,7 +99,30 @@ impl Entry {
     }
 }
 
-fn object(fields: &[(&str, &RawValue)]) -> String {
-    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-    format!("{{{}}}", fields.join(","))
+/// The fields of an object that was just written, each with its name and value.
+fn fields(mut rest: &str) -> impl Iterator<Item = &str> {
+    from_fn(move || {
+        let field = &rest[..field_end(rest.as_bytes())];
+        rest = rest.get(field.len() + 1..).unwrap_or_default();
+        (!field.is_empty()).then_some(field)
+    })
+}
+
+/// Where the first field ends: at a comma that is in no text and in no value.
+fn field_end(fields: &[u8]) -> usize {
+    let (mut depth, mut is_in_text, mut is_escaped) = (0, false, false);
+    let is_end = |byte: &u8| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'"' => is_in_text = !is_in_text,
+            b'\\' => is_escaped = true,
+            _ if is_in_text => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b',' => return depth == 0,
+            _ => {}
+        }
+        false
+    };
+    fields.iter().position(is_end).unwrap_or(fields.len())
 }

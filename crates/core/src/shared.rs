@@ -30,14 +30,14 @@ pub trait Sharable: Eq + Hash + Send + Sync + 'static {}
 impl<T: Eq + Hash + Send + Sync + 'static> Sharable for T {}
 
 impl<T: Sharable> Shared<T> {
-    /// Shares a value with whoever has an equal one.
+    /// Shares a value with every equal one that is alive.
     pub fn new(value: T) -> Shared<T> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((TypeId::of::<T>(), &value));
         Shared(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).share(hash, value))
     }
 }
 
-/// Values by their hashes. One that nobody has any more leaves its place when room is needed.
+/// Values by their hashes. One that is not used any more leaves its place when room is needed.
 #[derive(Default)]
 struct Known(HashMap<u64, Weak<dyn Any + Send + Sync>>);
 
@@ -54,7 +54,7 @@ impl Known {
         value
     }
 
-    /// Forgets what only one has or nobody; and everything, if that is not enough to go on for a while.
+    /// Forgets what is used once or not at all; and everything, if that is not enough to go on for a while.
     fn make_room(&mut self) {
         if self.0.len() < KNOWN_MAX {
             return;
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_changes_a_value_changes_no_other() {
+    fn changing_a_value_changes_no_other() {
         let before: Shared<String> = "mine".into();
         let mut changed = before.clone();
         changed.push('!');
         assert_eq!((before.as_str(), changed.as_str()), ("mine", "mine!"));
-        let mut alone: Shared<String> = "nobody else's".into();
+        let mut alone: Shared<String> = "alone".into();
         alone.push('!');
-        assert_eq!(*Shared::<String>::from("nobody else's"), "nobody else's");
+        assert_eq!(*Shared::<String>::from("alone"), "alone");
     }
 
     #[test]

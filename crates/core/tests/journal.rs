@@ -54,7 +54,7 @@ fn plan(runs: &[u128]) -> PlanEntry {
 /// A world in which bodies happen one after another, at noon unless it is later.
 struct Story {
     world: World,
-    /// What somebody has who follows the changes alone.
+    /// What a process has that follows the changes alone.
     follower: World,
     entries: Vec<Entry>,
     now: Timestamp,

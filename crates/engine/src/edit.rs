@@ -370,7 +370,7 @@ impl Editor {
         Err(EditError::Busy(id))
     }
 
-    /// Gives a schedule that has slots to be answered the outage that nobody has noted yet: no node has planned since the last one
+    /// Gives a schedule that has slots to be answered the outage that is not noted yet: no node has planned since the last one
     /// stopped. They are for catch-up to decide, as if a node had come first.
     ///
     /// The lease is read after the schedule: if a node takes it in between and notes the outage, the write finds another schedule.

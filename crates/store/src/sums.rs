@@ -1,8 +1,8 @@
-//! Sums: what the history of each day comes to, kept so that nobody has to scan it.
+//! Sums: what the history of each day comes to, kept so that questions need not scan it.
 //!
 //! Two tables have the history up to the snapshot's entry, and are written with the snapshot: `sums` by day, agent, project, verdict
-//! and whether it was the last word, and `schedule_sums` the same for each schedule. Whoever asks reads them for whole days, and
-//! adds what they do not have: the history behind the snapshot (`unsummed`), and that of days which are asked for in part. So an
+//! and whether it was the last word, and `schedule_sums` the same for each schedule. A question reads them for whole days, and
+//! adds what they do not have: the history after the snapshot (`unsummed`), and that of days which are asked for in part. So an
 //! answer is exact at every moment, and costs what days and agents there are, however many runs they had.
 
 use std::collections::BTreeMap;

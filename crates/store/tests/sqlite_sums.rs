@@ -1,4 +1,4 @@
-//! Sums of history in a file: exact at every moment, whoever reads and whoever has died.
+//! Sums of history in a file: exact at every moment, for every reader and after every crash.
 
 mod sqlite_support;
 

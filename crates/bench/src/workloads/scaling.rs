@@ -1,4 +1,4 @@
-//! `scaling`: how fast runs start beside many that wait, beside agents at their limit, and behind a long history, and how long the
+//! `scaling`: how fast runs start beside many that wait, beside agents at their limit, and with a long history, and how long the
 //! sums of that history take, each against a small database in the same run, in turns.
 
 use std::time::Duration;

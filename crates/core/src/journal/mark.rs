@@ -40,7 +40,7 @@ pub struct Mark<'a> {
     pub shown_at: Timestamp,
     /// How long the work took, if it began.
     pub duration_ms: Option<u64>,
-    /// How long behind its scheduled time the work began, if it is the first attempt.
+    /// How long after its scheduled time the work began, if it is the first attempt.
     pub late_ms: Option<u64>,
     /// How many tokens models read and wrote.
     pub tokens: Option<u64>,

@@ -1,6 +1,6 @@
 //! The two parts of an entry: the change, which applying it needs, and the detail, which only people and history read.
 //!
-//! Each part is JSON of its own, so that whoever follows the journal reads and decodes the changes alone. Together they are the
+//! Each part is JSON of its own, so that a process that follows the journal reads and decodes the changes alone. Together they are the
 //! body again. What an entry is made of is said once, in [`Body`]; which of its fields are needed is said here.
 
 use std::iter::from_fn;
@@ -93,7 +93,7 @@ impl Parts<&str> {
 }
 
 impl Entry {
-    /// Its checksum, behind an entry with the checksum `before`.
+    /// Its checksum, after an entry with the checksum `before`.
     pub fn checksum(&self, before: u64) -> u64 {
         checksum(before, self.seq, self.at, Parts::of(&self.body).as_ref())
     }

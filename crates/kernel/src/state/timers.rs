@@ -60,7 +60,7 @@ impl Timers {
     }
 
     /// Another outage is noted: whatever may have missed a slot by its end has to be caught up. The sets are split where that time
-    /// is, so that nobody looks at each schedule.
+    /// is, so that schedules are not looked at one by one.
     fn miss(&mut self, until: Timestamp) {
         for timed in [&mut self.ready, &mut self.planned] {
             let later = timed.split_off(&(until, LAST));

@@ -167,7 +167,7 @@ pub struct LineMark {
     pub shown_at: Timestamp,
     /// How long the work took.
     pub duration_ms: Option<u64>,
-    /// How long behind its scheduled time the first attempt began.
+    /// How long after its scheduled time the first attempt began.
     pub late_ms: Option<u64>,
     /// How many tokens models read and wrote.
     pub tokens: Option<u64>,

@@ -29,7 +29,7 @@ pub(super) enum Fault {
     #[error("entry {0} of the journal is not kept any more")]
     Behind(u64),
     /// Others have written more than is read while they wait for the pen: this node goes on without it.
-    #[error("this node is far behind entry {0} of the journal")]
+    #[error("too much was written after entry {0} of the journal to be read while others wait")]
     Lags(u64),
     /// What another command of the same transaction was told, when the moment was to blame.
     #[error("{0}")]

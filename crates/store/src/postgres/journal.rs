@@ -160,7 +160,7 @@ pub(super) fn read_changes(row: &Row) -> Done<ChangeRow> {
     })
 }
 
-/// Reads the same with `detail` behind it.
+/// Reads the same, and then `detail`.
 pub(super) fn read_row(row: &Row) -> Done<JournalRow> {
     Ok(JournalRow { changes: read_changes(row)?, detail: row.get(5) })
 }

@@ -124,7 +124,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Nothing is ever sent. Whoever opens next folds what is missing.
+        // Nothing is ever sent. The next process that opens folds what is missing.
         ended.recv_timeout(CLOSE_MAX).ok();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

@@ -17,7 +17,7 @@ use crate::requests::{Head, NodeRecord};
 /// transaction are set by `take_pen`.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// Begins a transaction and waits for the pen. What was written behind an entry that is known, nodes and leases. If that is
+/// Begins a transaction and waits for the pen. What was written after an entry that is known, nodes and leases. If that is
 /// more than a few commits, it is not whole: most of it may be known when the wait is over, and is read again for nothing.
 pub(super) async fn take(client: &Client, known: Head, locks_nodes: bool) -> Done<(Tail, Cluster)> {
     let params: [(&(dyn ToSql + Sync), Type); 3] =

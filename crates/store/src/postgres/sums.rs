@@ -1,6 +1,6 @@
 //! The sums follow the history: with the snapshot they come to its entry, and what is pruned is taken out of them.
 //!
-//! Whoever writes them holds the row of the snapshot, so that one does at a time.
+//! The row of the snapshot is locked while they are written, so that one process does at a time.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
@@ -17,12 +17,12 @@ const TABLES: [(&str, &str, &str); 2] = [
     ("schedule_sums", "shown_at, agent, project, verdict, is_final, schedule_id", "schedule_id IS NOT NULL"),
 ];
 
-/// What adds the history behind one entry up to another.
+/// What adds the history after one entry up to another.
 pub(super) fn add(after: u64, until: u64) -> Vec<Statement> {
     TABLES.iter().map(|table| put(*table, 1, after, until)).collect()
 }
 
-/// What takes the history behind one entry up to another out again. What comes to nothing has no row.
+/// What takes the history after one entry up to another out again. What comes to nothing has no row.
 pub(super) fn take_out(after: u64, until: u64) -> Vec<Statement> {
     let nothing = |(table, ..): &(&str, &str, &str)| {
         let sql = format!(

@@ -16,7 +16,7 @@ const ROWS_MAX: usize = 256;
 /// How many rows come with the pen.
 pub(super) const ROWS_MAX_AT_ONCE: usize = 4;
 
-/// How many more are read while others wait for it. Few nodes are ever so far behind; who is goes on without the pen.
+/// How many more are read while others wait for it. A node that lags further goes on without the pen.
 pub(super) const ROWS_MAX_WITH_PEN: usize = 64;
 
 /// The state as far as it is committed, or is being decided on.
@@ -35,7 +35,7 @@ pub(super) struct Tail {
     /// The entry before the first that is kept.
     pub(super) base: Head,
     rows: Vec<TailRow>,
-    /// Whether nothing was written behind them.
+    /// Whether nothing was written after them.
     pub(super) is_whole: bool,
 }
 

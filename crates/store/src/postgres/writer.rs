@@ -147,7 +147,7 @@ impl Writer {
                 Err(fault) => Err(fault),
             };
             let done = match done {
-                // However far it is: others write meanwhile, and nobody waits for this node.
+                // However far it is: others write meanwhile, and none of them waits for this node.
                 Err(Fault::Lags(_)) => match self.catch_up().await {
                     Ok(()) => {
                         began = Instant::now();
@@ -340,7 +340,7 @@ impl Writer {
     }
 
     /// Waits for the pen. What others write meanwhile is taken in beside that, so that little is left to read while they wait, and
-    /// whoever looks has an answer.
+    /// looks are answered.
     async fn take_pen(&mut self, client: &Client, locks_nodes: bool) -> Done<Cluster> {
         let head = self.known.as_ref().expect("it was just opened").head;
         let taking = pen::take(client, head, locks_nodes);

@@ -93,7 +93,7 @@ fn read_changes(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
     })
 }
 
-/// Reads the same with `detail` behind it.
+/// Reads the same, and then `detail`.
 fn read_row(row: &Row<'_>) -> rusqlite::Result<JournalRow> {
     Ok(JournalRow { changes: read_changes(row)?, detail: row.get(5)? })
 }

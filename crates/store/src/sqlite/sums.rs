@@ -8,12 +8,12 @@ use super::fault::{Done, Fault};
 use super::values::{At, Id, from_word, signed};
 use crate::sums::{COLUMNS, Sum, SumKey, Sums, WIDTH};
 
-/// Adds the history behind one entry up to another.
+/// Adds the history after one entry up to another.
 pub(super) fn add(connection: &Connection, after: u64, until: u64) -> Done<()> {
     fold(connection, after, until)?.0.iter().try_for_each(|(key, sum)| put(connection, key, sum))
 }
 
-/// Takes the history behind one entry up to another out again. What comes to nothing has no row.
+/// Takes the history after one entry up to another out again. What comes to nothing has no row.
 pub(super) fn take_out(connection: &Connection, after: u64, until: u64) -> Done<()> {
     for (key, sum) in &fold(connection, after, until)?.0 {
         put(connection, key, &Sum(sum.0.map(|number| -number)))?;
@@ -25,7 +25,7 @@ pub(super) fn take_out(connection: &Connection, after: u64, until: u64) -> Done<
     Ok(())
 }
 
-/// What the history behind one entry up to another comes to.
+/// What the history after one entry up to another comes to.
 fn fold(connection: &Connection, after: u64, until: u64) -> Done<Sums> {
     let sql =
         "SELECT schedule_id, agent, project, verdict, is_final, shown_at, duration_ms, late_ms, tokens, cost_micros

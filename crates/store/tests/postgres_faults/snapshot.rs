@@ -174,7 +174,7 @@ fn the_last_handle_leaves_a_snapshot_that_is_as_far_as_the_journal() {
         drop(bench);
         tell.send(()).ok();
     });
-    told.recv_timeout(Duration::from_secs(60)).expect("who stops does not wait for whoever holds the snapshot");
+    told.recv_timeout(Duration::from_secs(60)).expect("a stop does not wait for a lock on the snapshot");
     session.run("ROLLBACK");
     assert_clean(&open(&address));
 }

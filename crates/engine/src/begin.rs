@@ -102,7 +102,7 @@ fn assignment(started: &StartedRun, zones: &Zones, printer: Printer, now: Timest
     let work = &run.terms.work;
     let workflow = work.workflow().map(|workflow| workflow_of(workflow, started, zones, now));
     let inputs = workflow.as_ref().map_or_else(|| work.inputs(), |workflow| &workflow.input);
-    let read_until = started.schedule.as_ref().and_then(|schedule| *schedule.read_until);
+    let read_until = started.schedule.as_ref().and_then(|schedule| schedule.read_until);
     let context = RunContext {
         run_id: run.id,
         execution_id: run.id,

@@ -15,7 +15,7 @@ use punctual_core::schedule::{
     CompileError, Cursor, EndReason, Immediate, Pause, PauseKind, Priority, Schedule, ScheduleState, Trigger,
 };
 use punctual_core::time::{SlotKey, Timetable, Zones};
-use punctual_core::{Actor, By, RunId, ScheduleId, Shared};
+use punctual_core::{Actor, By, RunId, ScheduleId};
 use punctual_kernel::change::outage;
 use punctual_kernel::due::{early_entry, next_of};
 use punctual_store::{Cancellation, MOMENT, PlanSubject, PlanWrite, ScheduleChange, Store, StoreError, Written};
@@ -108,7 +108,7 @@ impl Editor {
             cursor,
             early: EarlyDecisions::default(),
             runs_started: 0,
-            read_until: Shared::default(),
+            read_until: None,
             created_at: now,
             updated_at: now,
             ..schedule
@@ -315,7 +315,7 @@ impl Editor {
             cursor: cursor.clone(),
             early: before.early.clone(),
             runs_started: before.runs_started,
-            read_until: before.read_until.clone(),
+            read_until: before.read_until,
             created_at: before.created_at,
             updated_at: now,
             ..wanted

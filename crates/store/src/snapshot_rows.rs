@@ -142,7 +142,7 @@ impl DefinitionRow {
             cursor: Cursor::starting(Timestamp::UNIX_EPOCH),
             early: EarlyDecisions::default(),
             runs_started: 0,
-            read_until: Shared::default(),
+            read_until: None,
             ..schedule.clone()
         };
         DefinitionRow {
@@ -162,7 +162,7 @@ impl ProgressRow {
             cursor: schedule.cursor.clone(),
             early: schedule.early.clone(),
             runs_started: schedule.runs_started,
-            read_until: *schedule.read_until,
+            read_until: schedule.read_until,
             plan_at: record.plan_at,
             zone_data: record.zone_data.clone(),
             outage: record.outage,
@@ -177,7 +177,7 @@ pub(crate) fn read_schedule(definition: &str, progress: &str) -> Result<Schedule
     let mut schedule: Schedule = from_json(definition, "a schedule")?;
     let progress: Progress = from_json(progress, "the progress of a schedule")?;
     (schedule.cursor, schedule.early) = (progress.cursor, progress.early);
-    (schedule.runs_started, schedule.read_until) = (progress.runs_started, progress.read_until.into());
+    (schedule.runs_started, schedule.read_until) = (progress.runs_started, progress.read_until);
     let Progress { plan_at, zone_data, outage, outage_seq, .. } = progress;
     Ok(ScheduleRecord { schedule: Arc::new(schedule), plan_at, zone_data, outage, outage_seq })
 }

@@ -101,7 +101,7 @@ impl FileSchedule {
             state: self.state_from(&trigger, now, existing),
             cursor: Schedule::cursor_from(&trigger, now),
             runs_started: existing.map_or(0, |existing| existing.runs_started),
-            read_until: existing.map(|existing| existing.read_until.clone()).unwrap_or_default(),
+            read_until: existing.and_then(|existing| existing.read_until),
             created_at: existing.map_or(now, |existing| existing.created_at),
             updated_at: existing.map_or(now, |existing| existing.updated_at),
             ..Schedule::draft(self.work.clone(), trigger, self.zone.name(), now)

@@ -232,7 +232,7 @@ impl World {
         if let Some(record) = before {
             // What its runs have done goes on, whatever the edit knew of it.
             schedule.runs_started = record.schedule.runs_started;
-            schedule.read_until = record.schedule.read_until.clone();
+            schedule.read_until = record.schedule.read_until;
             schedule.early = record.schedule.early.clone();
         }
         let outage = before.and_then(|record| self.outages.of(record));
@@ -300,8 +300,8 @@ impl World {
             Arc::make_mut(&mut record.schedule).runs_started += 1;
         }
         let reads = run.terms.work.inputs_policy().is_some();
-        if reads && *event == RunEvent::Succeeded && *record.schedule.read_until < Some(run.scheduled_at) {
-            Arc::make_mut(&mut record.schedule).read_until = Some(run.scheduled_at).into();
+        if reads && *event == RunEvent::Succeeded && record.schedule.read_until < Some(run.scheduled_at) {
+            Arc::make_mut(&mut record.schedule).read_until = Some(run.scheduled_at);
         }
         // Time alone brings nothing more. Now that a run has started or is over, the schedule may be over too, or have a place
         // for another run.

@@ -92,8 +92,7 @@ pub struct Schedule {
     pub runs_started: u64,
     /// Up to where its successful runs have read, if it says what they read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Timestamp>")]
-    pub read_until: Shared<Option<Timestamp>>,
+    pub read_until: Option<Timestamp>,
     /// What it is for, in the words of whoever made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -324,7 +323,7 @@ impl Schedule {
             cursor: Cursor::starting(now),
             early: EarlyDecisions::default(),
             runs_started: 0,
-            read_until: Shared::default(),
+            read_until: None,
             description: Shared::default(),
             tags: Shared::default(),
             created_by: Shared::default(),
